@@ -1,0 +1,59 @@
+/** Every number the library chooses by itself, with the reason for it. All can be given to `openHost({ timing })`. */
+export interface Timing {
+  /** Pause between two probes of a healthy plugin. Finds a plugin that hangs; everything else is learned from events. */
+  heartbeatMs: number
+  /** Longest pause between two looks at an unhealthy plugin: recovery is seen within a second where no event tells of it. */
+  unhealthyBeatMs: number
+  /** How long one Probe may take. With the second look that follows a timeout and `heartbeatMs`, a hang is known in 10 s at worst. */
+  probeTimeoutMs: number
+  /** A lost connection is looked into at once, but not more than once in this time: some drivers close idle connections all day. */
+  relookMs: number
+  /** How often a healthy plugin is asked again what it can do: attach limits and topology move while it runs. */
+  fingerprintIntervalMs: number
+  /** Deadline of every other call to a plugin. */
+  rpcTimeoutMs: number
+  /** How long a restored instance that no task claims may stay unreachable before it is given up as lost. */
+  restoreGraceMs: number
+  /** How long `close()` waits for the store and for tasks: one that hangs must not hang the host. */
+  closeTimeoutMs: number
+}
+
+export const defaultTiming: Readonly<Timing> = {
+  heartbeatMs: 4_000,
+  unhealthyBeatMs: 1_000,
+  probeTimeoutMs: 3_000,
+  relookMs: 1_000,
+  fingerprintIntervalMs: 30_000,
+  rpcTimeoutMs: 10_000,
+  restoreGraceMs: 60_000,
+  closeTimeoutMs: 5_000,
+}
+
+/** First pause between two looks at a socket that does not answer yet; grows to `unhealthyBeatMs`. Short, since a dial costs 0.2 ms. */
+export const firstLookAgainMs = 20
+/** Growth of that pause. 20 ms reaches one second in nine looks. */
+export const lookAgainFactor = 1.6
+
+/** How long a plugin may have no socket, no answer or errors before its task is asked to restart. Nomad's default. */
+export const healthTimeoutMs = 30_000
+/** How long a plugin may answer that it is not ready yet. The CSI specification says this is no cause for a restart, so: patience. */
+export const initTimeoutMs = 300_000
+/** Where a task sees the directory of its socket, and the one of its volumes. Nomad's defaults. */
+export const mountDir = '/csi'
+export const stagePublishBaseDir = '/local/csi'
+
+/** The node snapshot is sent at once, then at most once in this time: a burst of changes is one picture, not fifty. */
+export const snapshotIntervalMs = 50
+
+/** A file's stat under the directory watch: inotify goes deaf when the directory is replaced, and some file systems have none. */
+export const socketStatIntervalMs = 2_000
+
+/** Longest path of a unix socket in bytes. Node 20 cuts longer ones without a word and can so reach another plugin's socket. */
+export const socketPathLimitBytes = process.platform === 'darwin' ? 103 : 107
+
+/** Sequence numbers are reserved in the store in blocks of this size, so that they grow over restarts without a write each. */
+export const seqBlock = 1_000
+
+/** Pause before a store that could not save is tried again; doubles up to the second figure. */
+export const storeRetryMs = 100
+export const storeRetryMaxMs = 5_000

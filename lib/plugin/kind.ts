@@ -1,0 +1,71 @@
+import type { PluginTask } from '../task/task.js'
+import type { PluginFacts } from './fingerprint.js'
+import type { PluginType } from './plugin.js'
+
+/**
+ * A plugin kind is a port: which plugin types a task's configuration registers, how its socket is named, probed and asked who it is,
+ * and how it is fingerprinted. CSI is the first.
+ */
+export interface PluginKind {
+  /** The name in `PluginTask.plugin.kind`, and of this kind's folder in the state directory. */
+  readonly kind: string
+  /** Every plugin type of this kind. No two kinds of a host share one. */
+  readonly types: readonly PluginType[]
+  /**
+   * Reads and checks the configuration of a task.
+   * @throws ERR_OPTION_INVALID naming the field.
+   */
+  configure(task: PluginTask): PluginTaskConfig
+  /** Opens a channel to one socket. Nothing is dialled before the first call. */
+  open(socketPath: string): PluginChannel
+  /** A client over whatever channel `pick` gives at each call (`host.client`, and the default of `registry.dispense`). */
+  client?(pick: () => PluginChannel): unknown
+}
+
+/** What a task's configuration comes to. */
+export interface PluginTaskConfig {
+  /** Plugin name. */
+  id: string
+  /** What is registered, in order, once the plugin is ready. */
+  types: readonly PluginType[]
+  healthTimeoutMs: number
+  initTimeoutMs: number
+  /** File name of the socket in its directory, as in `csi.sock`. */
+  socketName: string
+  /** Where the task sees the directory of its socket. */
+  mountDir: string
+  /** Where the task sees the volume directory. */
+  volumeDir: string
+  /** The variable that tells the task its endpoint, as in `CSI_ENDPOINT`; absent: none. */
+  endpointVariable?: string
+}
+
+/** What a channel tells of its connection. `lost` comes at once when an established one ends. */
+export type LinkState = 'idle' | 'connecting' | 'connected' | 'lost'
+
+/** What one probe came to. Never thrown. */
+export type ProbeAnswer =
+  | { kind: 'ready' }
+  | { kind: 'not-ready'; description: string } // still initialising
+  | { kind: 'failed'; description: string } // answered with an error
+  | { kind: 'not-served'; description: string } // speaks, but not this kind's protocol
+  | { kind: 'unreachable'; description: string } // no connection could be had, or it was lost on the way
+
+/** Who a plugin says it is. */
+export interface PluginIdentity {
+  provider: string
+  version: string
+}
+
+/** One channel to one server on one socket. Its calls reject with a PlugstreamError, ERR_ABORTED where the signal was aborted. */
+export interface PluginChannel {
+  /** Hears the present state in the call itself, then every change, until the function given back is called or the channel closes. */
+  onLink(listener: (state: LinkState) => void): () => void
+  /** How many calls other than probes were answered so far: a busy plugin that misses a probe is alive all the same. */
+  readonly answered: number
+  probe(signal: AbortSignal): Promise<ProbeAnswer>
+  identify(signal: AbortSignal): Promise<PluginIdentity>
+  fingerprint(type: PluginType, signal: AbortSignal): Promise<PluginFacts>
+  /** Resolves when the connection is gone. Calls in flight may finish. Idempotent. */
+  close(): Promise<void>
+}

@@ -1,0 +1,55 @@
+type Close = () => unknown
+
+/**
+ * Owns what was opened. `close()` runs every closer in reverse order, waits for each, and goes on when one fails; it may be called
+ * any number of times and joins a close in flight. A closer added after that runs at once.
+ *
+ * @throws the one failure as it is, or an AggregateError of all of them, after everything was closed.
+ * @example
+ * await using scope = new Scope()
+ * const store = await openStore(); scope.add(() => store.close())
+ */
+export class Scope implements AsyncDisposable {
+  #closers: Close[] = []
+  #closing: Promise<void> | undefined
+
+  get closed(): boolean {
+    return this.#closing !== undefined
+  }
+
+  /** Adds a closer, and gives back the way to forget it again. */
+  add(close: Close): () => void {
+    if (this.#closing) {
+      this.#closing = this.#closing.then(async () => void (await close()))
+      this.#closing.catch(() => undefined) // told by the next close(); nobody may be waiting now
+      return () => undefined
+    }
+    this.#closers.push(close)
+    return () => {
+      const at = this.#closers.lastIndexOf(close)
+      if (at >= 0) this.#closers.splice(at, 1)
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#closeAll()
+    return this.#closing
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  async #closeAll(): Promise<void> {
+    const failures: unknown[] = []
+    for (let close = this.#closers.pop(); close; close = this.#closers.pop()) {
+      try {
+        await close()
+      } catch (failure) {
+        failures.push(failure)
+      }
+    }
+    if (failures.length === 1) throw failures[0]
+    if (failures.length > 1) throw new AggregateError(failures, 'several parts failed to close')
+  }
+}

@@ -1,0 +1,17 @@
+import type { Observable } from 'rxjs'
+import type { PluginTask, RestartRequest, TaskResources } from '../lib/task/task.js'
+
+/** What a task runner needs of its host. */
+export interface HostPorts {
+  /**
+   * To be awaited before every start of a task: makes its directories, takes away a dead socket and says what the task has to be
+   * given. Idempotent.
+   * @throws ERR_OPTION_INVALID, ERR_SOCKET_PATH, ERR_SOCKET (something else, or somebody alive, is where the socket belongs),
+   * ERR_PLUGIN_CONFLICT (another task of this alloc claims the same plugin).
+   */
+  prepare(task: PluginTask): Promise<TaskResources>
+  /** Tasks whose plugin did not become healthy in time. */
+  readonly restart$: Observable<RestartRequest>
+  /** `host.close()` waits for this work (bounded by `closeTimeoutMs` beyond what the work itself takes): tasks that are being stopped. */
+  waitOnClose?(work: Promise<unknown>): void
+}
