@@ -1,0 +1,186 @@
+import {
+  catchError,
+  concat,
+  defer,
+  distinctUntilChanged,
+  EMPTY,
+  filter,
+  from,
+  map,
+  of,
+  pairwise,
+  scan,
+  shareReplay,
+  startWith,
+  switchMap,
+  take,
+  throttleTime,
+  timeout,
+  withLatestFrom,
+  type Observable,
+  type ObservableInput,
+} from 'rxjs'
+import { firstLookAgainMs, lookAgainFactor, type Timing } from '../lib/defaults.js'
+import { messageOf } from '../lib/errors.js'
+import type { HealthReason } from '../lib/plugin/health.js'
+import type { ProbeAnswer } from '../lib/plugin/kind.js'
+import type { DialAnswer, SocketSight } from '../lib/plugin/socket.js'
+import { poll } from './operators/poll.js'
+import type { Connection, ConnectionState } from './values.js'
+
+export interface ConnectionPorts {
+  /** Opens a channel when subscribed to, closes it when left. One value; never completes. */
+  connect(): Observable<Connection>
+  /** A plain connect to the path, to tell why a call could not be made. */
+  dial(): ObservableInput<DialAnswer>
+}
+
+/**
+ * What is seen at a socket's path flows in; what is known of the server behind it flows out, whenever that changes.
+ *
+ * A new identity means a new server: a new channel, and everything about it is learned anew. A missing or refused socket is hard
+ * evidence and counts at once. A lost connection is no death: it is looked into now, and the answer decides. A probe that times out
+ * is repeated at once, and two in a row count: the first may have been this process standing still.
+ */
+export function connectionStates(
+  sight$: Observable<SocketSight>,
+  ports: ConnectionPorts,
+  timing: Pick<Timing, 'heartbeatMs' | 'unhealthyBeatMs' | 'probeTimeoutMs' | 'relookMs'>,
+): Observable<ConnectionState> {
+  return sight$.pipe(
+    distinctUntilChanged(sameSight),
+    startWith(undefined),
+    pairwise(),
+    switchMap(([before, sight]) => {
+      if (sight === undefined) return EMPTY
+      if (sight.kind !== 'socket') return of(absent(sight))
+      const served$ = ports.connect().pipe(
+        switchMap((connection) => looks(connection, ports, timing)),
+        catchError((failure: unknown) => of(nobody(unhealthy('disconnected', messageOf(failure))))),
+      )
+      return before?.kind === 'socket' ? concat(of(replaced), served$) : served$
+    }),
+    distinctUntilChanged(sameState),
+  )
+}
+
+/** The looks at one server: a beat, and one more whenever the connection is lost. */
+function looks(
+  connection: Connection,
+  { dial }: ConnectionPorts,
+  timing: Pick<Timing, 'heartbeatMs' | 'unhealthyBeatMs' | 'probeTimeoutMs' | 'relookMs'>,
+): Observable<ConnectionState> {
+  return defer(() => {
+    const link$ = connection.link$.pipe(shareReplay({ bufferSize: 1, refCount: true }))
+    const epoch$ = link$.pipe(scan((epoch, link) => (link === 'connected' ? epoch + 1 : epoch), 0))
+    const lost$ = link$.pipe(
+      filter((link) => link === 'lost'),
+      throttleTime(timing.relookMs, undefined, { leading: true, trailing: true }),
+    )
+    let failures = 0
+    const beat$ = poll(() => look(connection, link$, dial, timing.probeTimeoutMs), {
+      ask$: lost$,
+      pauseMs: (last) => {
+        failures = last?.healthy ? 0 : failures + 1
+        return failures === 0
+          ? timing.heartbeatMs
+          : Math.min(firstLookAgainMs * lookAgainFactor ** Math.min(failures - 1, 30), timing.unhealthyBeatMs)
+      },
+    })
+    return beat$.pipe(
+      withLatestFrom(epoch$),
+      map(([verdict, epoch]) => ({ ...verdict, epoch, connection })),
+    )
+  })
+}
+
+type Verdict = Omit<ConnectionState, 'epoch' | 'connection'>
+
+/** One look: dial first where there is no connection (its error is exact), then probe; what can be chance is tried once more. */
+function look(
+  connection: Connection,
+  link$: Observable<string>,
+  dial: ConnectionPorts['dial'],
+  probeTimeoutMs: number,
+): Observable<Verdict> {
+  const reach = link$.pipe(
+    take(1),
+    switchMap((link): ObservableInput<DialAnswer> => (link === 'connected' ? of({ kind: 'connected' }) : dial())),
+  )
+  const attempt = (left: number): Observable<Verdict> =>
+    reach.pipe(
+      switchMap((answer) => {
+        if (answer.kind !== 'connected') return of(refused(answer))
+        const answeredBefore = connection.answered()
+        return from(connection.probe()).pipe(
+          timeout({ first: probeTimeoutMs, with: () => of({ kind: 'timeout' } as const) }),
+          catchError((failure: unknown) => of({ kind: 'unreachable', description: messageOf(failure) } as const)),
+          switchMap((probed) => {
+            if (probed.kind === 'timeout' && connection.answered() > answeredBefore) return of(ready)
+            const chance = probed.kind === 'timeout' || probed.kind === 'unreachable'
+            return chance && left > 0 ? attempt(left - 1) : of(judged(probed, probeTimeoutMs))
+          }),
+        )
+      }),
+    )
+  return attempt(1)
+}
+
+const ready: Verdict = { healthy: true, reason: 'ready', description: 'ready', answers: true }
+
+function unhealthy(reason: HealthReason, description: string, answers = false): Verdict {
+  return { healthy: false, reason, description, answers }
+}
+
+function judged(answer: ProbeAnswer | { kind: 'timeout' }, probeTimeoutMs: number): Verdict {
+  switch (answer.kind) {
+    case 'ready':
+      return ready
+    case 'not-ready':
+      return unhealthy('not-ready', answer.description, true)
+    case 'failed':
+      return unhealthy('probe-failed', answer.description, true)
+    case 'not-served':
+      return unhealthy('not-csi', answer.description)
+    case 'timeout':
+      return unhealthy('probe-timeout', `it accepts connections, and did not answer two probes of ${probeTimeoutMs} ms`)
+    case 'unreachable':
+      return unhealthy('disconnected', answer.description)
+  }
+}
+
+const dialReasons = {
+  missing: 'socket-missing',
+  refused: 'socket-refused',
+  denied: 'access-denied',
+  'not-a-socket': 'not-a-socket',
+  failed: 'disconnected',
+} as const
+
+function refused(answer: Exclude<DialAnswer, { kind: 'connected' }>): Verdict {
+  return unhealthy(dialReasons[answer.kind], answer.description)
+}
+
+function absent(sight: Exclude<SocketSight, { kind: 'socket' }>): ConnectionState {
+  const description = {
+    missing: 'there is no socket',
+    'not-a-socket': 'a file that is no socket is in its place',
+    denied: 'the socket may not be looked at',
+  }[sight.kind]
+  return nobody(unhealthy(dialReasons[sight.kind], description))
+}
+
+/** A state in which there is nobody to be called. */
+function nobody(verdict: Verdict): ConnectionState {
+  return { ...verdict, epoch: 0, connection: undefined }
+}
+
+const replaced = nobody(unhealthy('socket-replaced', 'another server took the socket; it has not answered yet'))
+
+function sameSight(a: SocketSight, b: SocketSight): boolean {
+  return a.kind === b.kind && (a.kind !== 'socket' || b.kind !== 'socket' || a.identity === b.identity)
+}
+
+function sameState(a: ConnectionState, b: ConnectionState): boolean {
+  return a.healthy === b.healthy && a.reason === b.reason && a.epoch === b.epoch && a.connection === b.connection
+}

@@ -1,0 +1,49 @@
+import {
+  BehaviorSubject,
+  defer,
+  filter,
+  ignoreElements,
+  merge,
+  NEVER,
+  race,
+  repeat,
+  take,
+  tap,
+  timer,
+  type Observable,
+  type ObservableInput,
+} from 'rxjs'
+
+export interface PollInit<T> {
+  /** Pause after a look that came to `last`, in ms. */
+  pauseMs: (last: T | undefined) => number
+  /** Asks for a look without waiting for the pause to end. */
+  ask$?: Observable<unknown>
+}
+
+/**
+ * Looks at once, and again after each pause; two looks never overlap. An ask during a pause ends the pause; an ask during a look is
+ * remembered, since that look may have seen the time before it: one more look follows at once.
+ *
+ * @example poll(() => probe(), { pauseMs: (last) => (last?.healthy ? 4_000 : 1_000), ask$: connectionLost$ })
+ */
+export function poll<T>(look: () => ObservableInput<T>, { pauseMs, ask$ = NEVER }: PollInit<T>): Observable<T> {
+  return defer(() => {
+    let last: T | undefined
+    const asked$ = new BehaviorSubject(false)
+    const looks$ = defer(() => {
+      asked$.next(false)
+      return look()
+    }).pipe(
+      tap((result) => (last = result)),
+      repeat({ delay: () => race(timer(pauseMs(last)), asked$.pipe(filter(Boolean), take(1))) }),
+    )
+    return merge(
+      ask$.pipe(
+        tap(() => asked$.next(true)),
+        ignoreElements(),
+      ),
+      looks$,
+    )
+  })
+}
