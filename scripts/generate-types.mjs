@@ -24,11 +24,11 @@ const { status } = spawnSync(
     '--oneofs',
     '--grpcLib=@grpc/grpc-js',
     '--importFileExtension=.js',
-    `--includeDirs=${join(root, 'proto')}`,
+    '--includeDirs=proto', // relative, since it is written into the files; must not stand last, or it takes the files for more of its own
     `--outDir=${out}`,
     'csi/v1/csi.proto',
     'grpc/health/v1/health.proto',
   ],
-  { stdio: ['ignore', 'ignore', 'inherit'] },
+  { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] },
 )
 process.exit(status ?? 1)
