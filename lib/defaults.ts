@@ -48,6 +48,11 @@ export const snapshotIntervalMs = 50
 /** A file's stat under the directory watch: inotify goes deaf when the directory is replaced, and some file systems have none. */
 export const socketStatIntervalMs = 2_000
 
+/** The same where no event can tell: the system's watches are used up, or the directory may not be read. */
+export const deafSocketStatIntervalMs = 200
+/** A connect to a unix socket is answered by the kernel at once; only a file system that hangs takes longer than this. */
+export const dialTimeoutMs = 1_000
+
 /** Longest path of a unix socket in bytes. Node 20 cuts longer ones without a word and can so reach another plugin's socket. */
 export const socketPathLimitBytes = process.platform === 'darwin' ? 103 : 107
 
