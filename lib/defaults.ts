@@ -62,3 +62,6 @@ export const seqBlock = 1_000
 /** Pause before a store that could not save is tried again; doubles up to the second figure. */
 export const storeRetryMs = 100
 export const storeRetryMaxMs = 5_000
+
+/** How many changes wait for a slow reader before they are dropped for a fresh snapshot: some seconds of a busy host, in a megabyte. */
+export const outletBufferCount = 1_000

@@ -31,4 +31,6 @@ export interface PluginFingerprint extends PluginFacts {
   healthDescription: string
   /** Unix ms of the last change. */
   updatedAt: number
+  /** The instance is gone: nothing comes after this. */
+  final: boolean
 }

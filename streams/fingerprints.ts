@@ -1,0 +1,117 @@
+import {
+  catchError,
+  combineLatest,
+  distinctUntilChanged,
+  EMPTY,
+  filter,
+  from,
+  map,
+  merge,
+  mergeMap,
+  of,
+  scan,
+  switchMap,
+  takeUntil,
+  type Observable,
+} from 'rxjs'
+import type { Timing } from '../lib/defaults.js'
+import { messageOf } from '../lib/errors.js'
+import type { PluginFacts, PluginFingerprint } from '../lib/plugin/fingerprint.js'
+import type { PluginInfo, PluginType, RegistryEvent } from '../lib/plugin/plugin.js'
+import { poll } from './operators/poll.js'
+import type { Connection, PluginInstance } from './values.js'
+
+export interface FingerprintPorts {
+  /** Unix ms. */
+  now(): number
+}
+
+/**
+ * Instances flow in; what each can do flows out, when something in it changes. A healthy fingerprint was read over the connection that
+ * is healthy now; an unhealthy one keeps what was last known, and nothing flows before something is. Read again after every
+ * reconnect and every `fingerprintIntervalMs`. The last one of an instance is unhealthy and `final`.
+ */
+export function fingerprints(
+  instance$: Observable<PluginInstance>,
+  { now }: FingerprintPorts,
+  timing: Pick<Timing, 'fingerprintIntervalMs' | 'unhealthyBeatMs'>,
+): Observable<PluginFingerprint> {
+  return instance$.pipe(
+    mergeMap(({ ref, plugin$, state$, gone$ }) => {
+      const reading$ = state$.pipe(
+        switchMap(({ healthy, description, connection }) =>
+          healthy && connection ? readings(connection, ref.type, timing) : of<Reading>({ healthy: false, description }),
+        ),
+      )
+      // the reading first: where both change in one turn, no new plugin is shown with what was read from the old one
+      const live$ = combineLatest([reading$, plugin$]).pipe(takeUntil(gone$))
+      return merge(live$, gone$).pipe(
+        scan<[Reading, PluginInfo] | RegistryEvent, PluginFingerprint | undefined>(
+          (last, input) => (Array.isArray(input) ? next(last, ...input, now()) : ended(last, input, now())),
+          undefined,
+        ),
+        filter((fingerprint) => fingerprint !== undefined),
+        distinctUntilChanged(),
+      )
+    }),
+  )
+}
+
+/** What one reading came to; without facts where it failed, or where nobody could be asked. */
+interface Reading {
+  healthy: boolean
+  description: string
+  facts?: PluginFacts
+  /** The plugin was asked and answered with an error. */
+  failed?: true
+}
+
+/** Reads over one connection again and again; once it was read, a reading that fails changes nothing but when it is tried again. */
+function readings(
+  connection: Connection,
+  type: PluginType,
+  timing: Pick<Timing, 'fingerprintIntervalMs' | 'unhealthyBeatMs'>,
+): Observable<Reading> {
+  const read = (): Observable<Reading> =>
+    from(connection.fingerprint(type)).pipe(
+      map((facts): Reading => ({ healthy: true, description: 'healthy', facts })),
+      catchError((failure: unknown) => of<Reading>({ healthy: false, description: messageOf(failure), failed: true })),
+    )
+  return poll(read, {
+    pauseMs: (last) => (last?.facts ? timing.fingerprintIntervalMs : timing.unhealthyBeatMs),
+  }).pipe(
+    scan(
+      (known, reading) => (reading.facts ? reading : known?.facts ? known : reading),
+      undefined as Reading | undefined,
+    ),
+    switchMap((reading) => (reading ? of(reading) : EMPTY)),
+  )
+}
+
+function next(
+  last: PluginFingerprint | undefined,
+  reading: Reading,
+  plugin: PluginInfo,
+  at: number,
+): PluginFingerprint | undefined {
+  if (!last && !reading.facts && !reading.failed) return undefined
+  const facts = reading.facts ?? factsOf(last)
+  const { healthy, description: healthDescription } = reading
+  const fingerprint = { ...facts, plugin, healthy, healthDescription, updatedAt: at, final: false }
+  return last && isSame(last, fingerprint) ? last : fingerprint
+}
+
+function ended(last: PluginFingerprint | undefined, event: RegistryEvent, at: number): PluginFingerprint | undefined {
+  const healthDescription = event.reason ?? 'deregistered'
+  return last && { ...last, plugin: event.plugin, healthy: false, healthDescription, updatedAt: at, final: true }
+}
+
+function factsOf(last: PluginFingerprint | undefined): PluginFacts {
+  const { requiresControllerPlugin = false, requiresTopologies = false, controller, node } = last ?? {}
+  return { requiresControllerPlugin, requiresTopologies, ...(controller && { controller }), ...(node && { node }) }
+}
+
+/** Facts are plain data read in one fixed order, so that their text tells whether they are the same. */
+function isSame(a: PluginFingerprint, b: PluginFingerprint): boolean {
+  return a.plugin === b.plugin && JSON.stringify({ ...a, updatedAt: 0 }) === JSON.stringify({ ...b, updatedAt: 0 })
+}
