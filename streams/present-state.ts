@@ -58,7 +58,7 @@ export function presentState<T>(
   // Subscribing takes its turn in the queue as well: what the replay causes comes after it, and nothing falls between the two.
   const inTurn = (make: () => Observable<T>): Observable<T> => defer(make).pipe(subscribeOn(queueScheduler))
   return {
-    all$: inTurn(() => concat(from([...present.values()]), feed.closed ? EMPTY : live$)),
+    all$: inTurn(() => concat(from([...present.values()]), live$)),
     of: (key) => inTurn(() => concat(from(now(key)), feed.closed ? EMPTY : liveOf(key))),
     get: (key) => present.get(key),
     feed,

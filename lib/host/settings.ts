@@ -1,0 +1,60 @@
+import { hostname } from 'node:os'
+import { resolve } from 'node:path'
+import { defaultTiming, type Timing } from '../defaults.js'
+import { invalidOption, PlugstreamError } from '../errors.js'
+import type { PluginKind } from '../plugin/kind.js'
+
+/** What a host is opened with, as far as it is plain data. */
+export interface HostOptions {
+  stateDir: string
+  nodeId?: string
+  kinds?: readonly PluginKind[]
+  timing?: Partial<Timing>
+}
+
+export interface HostSettings {
+  /** Absolute. */
+  stateDir: string
+  nodeId: string
+  kinds: readonly PluginKind[]
+  timing: Timing
+}
+
+/** The longest time a Node timer can wait. */
+const longestMs = 2 ** 31 - 1
+
+/**
+ * Checks the options of a host and fills in what is left out. A kind given under a name that `builtIn` has replaces that one.
+ *
+ * @throws ERR_OPTION_INVALID naming the field; ERR_USAGE on Windows, which has no unix sockets that Node could serve.
+ */
+export function hostSettings(options: HostOptions, builtIn: (timing: Timing) => readonly PluginKind[]): HostSettings {
+  if (process.platform === 'win32')
+    throw new PlugstreamError('ERR_USAGE', 'plugstream runs on Linux and macOS, not on Windows')
+  const { stateDir, nodeId = hostname(), timing = {} } = options
+  if (typeof stateDir !== 'string' || stateDir === '' || stateDir.includes('\0')) {
+    throw invalidOption('stateDir', stateDir, 'the path of a directory')
+  }
+  if (typeof nodeId !== 'string' || nodeId === '') throw invalidOption('nodeId', nodeId, 'a text that is not empty')
+  for (const [name, value] of Object.entries(timing) as [string, unknown][]) {
+    if (!Object.hasOwn(defaultTiming, name)) {
+      throw invalidOption(`timing.${name}`, value, `one of ${Object.keys(defaultTiming).join(', ')}`)
+    }
+    if (value === undefined) continue
+    if (typeof value !== 'number' || !(value > 0) || value > longestMs) {
+      throw invalidOption(`timing.${name}`, value, `a number of milliseconds from 1 to ${longestMs}`)
+    }
+  }
+  const allTiming = { ...defaultTiming, ...defined(timing) }
+  const kinds = [
+    ...new Map([...builtIn(allTiming), ...(options.kinds ?? [])].map((kind) => [kind.kind, kind])).values(),
+  ]
+  const types = kinds.flatMap((kind) => kind.types)
+  const twice = types.find((type, at) => types.indexOf(type) !== at)
+  if (twice !== undefined) throw invalidOption('kinds', twice, 'plugin types of which no two kinds share one')
+  return { stateDir: resolve(stateDir), nodeId, kinds, timing: allTiming }
+}
+
+function defined(timing: Partial<Timing>): Partial<Timing> {
+  return Object.fromEntries(Object.entries(timing).filter(([, value]) => (value as unknown) !== undefined))
+}
