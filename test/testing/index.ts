@@ -1,0 +1,1 @@
+export { marbles, type MarbleHelpers } from './marbles.js'
