@@ -1,3 +1,8 @@
+export { csiKind, type CsiKind } from './kind.js'
+export { CsiChannel } from './channel.js'
+export type { CsiClient, CsiMethods } from './client.js'
+export { parseCsiPlugin } from './csi-plugin.js'
+export type { CsiCall, CsiCallOptions, CsiRequest, CsiResponse, CsiRpc } from './rpcs.js'
 export { serveCsi, type CsiServer, type CsiServerInit } from './server.js'
 export type { CallContext, CsiServices } from './server-handlers.js'
 export { CsiStatusError, status, type CsiStatusName } from './server-status.js'

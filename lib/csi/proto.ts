@@ -12,13 +12,13 @@ let health: HealthProto | undefined
 
 /** The CSI services and messages, loaded at their first use: 70 ms that a host without CSI plugins does not pay. */
 export function csiProto(): CsiProto['csi']['v1'] {
-  csi ??= load('csi/v1/csi.proto') as unknown as CsiProto
+  csi ??= load('csi/v1/csi.proto') as CsiProto
   return csi.csi.v1
 }
 
 /** The health service that gRPC servers share, loaded at its first use. */
 export function healthProto(): HealthProto['grpc']['health']['v1'] {
-  health ??= load('grpc/health/v1/health.proto') as unknown as HealthProto
+  health ??= load('grpc/health/v1/health.proto') as HealthProto
   return health.grpc.health.v1
 }
 

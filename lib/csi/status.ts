@@ -1,0 +1,37 @@
+import { status, type ServiceError } from '@grpc/grpc-js'
+import { PlugstreamError } from '../errors.js'
+import { withoutSecrets } from './secrets.js'
+
+const retryable = new Set([status.UNAVAILABLE, status.DEADLINE_EXCEEDED, status.RESOURCE_EXHAUSTED, status.ABORTED])
+
+/** The names of the codes; a server may send one that has none. */
+const codes: Readonly<Partial<Record<number, string>>> = status
+
+/** Drivers send stack traces and the output of whole programs; the beginning says what happened. */
+const longestText = 500
+
+/**
+ * A call's error as ERR_CSI_RPC. What the client gave is no `cause` of it: that carries the driver's text uncut, and with it whatever
+ * secret of the request the driver repeats.
+ */
+export function rpcError(rpc: string, error: ServiceError, request: object, connectionLost: boolean): PlugstreamError {
+  const grpcCode = codes[error.code] ?? String(error.code)
+  const text = shortened(withoutSecrets(error.details, request))
+  return new PlugstreamError('ERR_CSI_RPC', `${rpc} failed: ${grpcCode}${text && `: ${text}`}`, {
+    retryable: connectionLost || retryable.has(error.code),
+    details: { rpc, grpcCode, ...(connectionLost && { connectionLost }) },
+  })
+}
+
+/** The gRPC code of an error, as in `UNIMPLEMENTED`; undefined for one that no call made. */
+export function grpcCodeOf(error: unknown): string | undefined {
+  const isRpc = error instanceof PlugstreamError && error.code === 'ERR_CSI_RPC'
+  return isRpc ? (error.details['grpcCode'] as string) : undefined
+}
+
+/** One line, without a stack, and not too long. */
+function shortened(details: string): string {
+  const [text = ''] = details.split(/\n\s+at /, 1)
+  const line = text.replaceAll(/\s+/g, ' ').trim()
+  return line.length > longestText ? `${line.slice(0, longestText)}…` : line
+}
