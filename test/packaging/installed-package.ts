@@ -13,6 +13,8 @@ interface Manifest {
   exports: Readonly<Record<string, string | { types: string; default: string }>>
   dependencies?: Readonly<Record<string, string>>
   optionalDependencies?: Readonly<Record<string, string>>
+  peerDependencies?: Readonly<Record<string, string>>
+  peerDependenciesMeta?: Readonly<Record<string, unknown>>
 }
 
 export const manifestOf = (directory: string): Manifest =>

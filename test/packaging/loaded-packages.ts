@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { manifestOf, root, type InstalledPackage } from './installed-package.js'
 
@@ -40,12 +40,15 @@ function packageOf(path: string): string | undefined {
   return /^.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1]
 }
 
-/** The packages and all they depend on. */
+/** The packages and all they depend on, or use where it is there (`debug` and its colours). */
 export function withDependencies(names: readonly string[]): Set<string> {
   const found = new Set(names)
   for (const name of found) {
-    const { dependencies, optionalDependencies } = manifestOf(join(root, 'node_modules', name))
-    for (const next of Object.keys({ ...dependencies, ...optionalDependencies })) found.add(next)
+    const directory = join(root, 'node_modules', name)
+    if (!existsSync(directory)) continue // optional, and not there
+    const { dependencies, optionalDependencies, peerDependencies, peerDependenciesMeta } = manifestOf(directory)
+    const next = { ...dependencies, ...optionalDependencies, ...peerDependencies, ...peerDependenciesMeta }
+    for (const one of Object.keys(next)) found.add(one)
   }
   return found
 }
