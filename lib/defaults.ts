@@ -65,3 +65,35 @@ export const storeRetryMaxMs = 5_000
 
 /** How many changes wait for a slow reader before they are dropped for a fresh snapshot: some seconds of a busy host, in a megabyte. */
 export const outletBufferCount = 1_000
+
+/**
+ * What becomes of a task that ends: the first restart comes at once, since most plugins that died once live on; the eighth after a
+ * minute and a half, by when what it waited for at boot is there. One that then still fails is held, so that it does not fill the
+ * disk with logs for weeks. A run of two minutes is taken for stable.
+ */
+export const restartDefaults = {
+  mode: 'on-failure',
+  minDelayMs: 100,
+  maxDelayMs: 30_000,
+  factor: 3,
+  jitter: 0.2,
+  attempts: 8,
+  windowMs: 600_000,
+  stableMs: 120_000,
+} as const
+
+/** How long a task may take to end after SIGTERM before it is killed. Drivers that clean up were seen to take under a second. */
+export const stopGraceMs = 5_000
+/** Pause before a driver that failed to stop a run is asked again. */
+export const stopAgainMs = 1_000
+
+/** SIGKILL takes effect at once, except on what hangs in the kernel: after this time the host's process does not stay for it. */
+export const killPatienceMs = 5_000
+/** Pauses between two looks for what is left of a process group, whose members tell nobody that they end: the first, and the longest. */
+export const groupLookMs = 5
+export const groupLookMaxMs = 200
+
+/** A log file of a task is trimmed when it is longer: some hours of a talkative plugin, and at most four times this a task on disk. */
+export const maxLogBytes = 10_485_760
+/** How often it is looked at. At 100 MB a second, which is as fast as a disk, half a gigabyte is written in between. */
+export const logLookMs = 5_000

@@ -1,15 +1,15 @@
-import type { PluginTask, TaskResources } from './task.js'
 import type { RestartPolicy } from './restart-policy.js'
+import type { PluginTask, TaskResources } from './task.js'
 
 /** A task to run: what a plugin task says of itself, and the command that is run for it. */
 export interface TaskSpec extends PluginTask {
   /** Program and arguments; no shell. */
   command: readonly [string, ...string[]]
-  /** Working directory. Default: the directory the log files are in. */
+  /** Working directory. Default: the host's. */
   cwd?: string
   /** What to do when it exits. Fields left out come from `defaultRestartPolicy`. */
   restart?: Partial<RestartPolicy>
-  /** How long it may take to end after SIGTERM before it is killed. Default: 5 000. */
+  /** How long it may take to end after SIGTERM before it is killed, in ms. Default: 5 000. */
   stopGraceMs?: number
 }
 
@@ -22,16 +22,16 @@ export interface TaskExit {
 /** One run of a task. */
 export interface TaskHandle {
   readonly pid: number | undefined
-  /** Resolves when the run has ended, never rejects. */
+  /** Resolves when the task itself has ended, though what it started may live on; never rejects. */
   readonly exit: Promise<TaskExit>
   /**
-   * SIGTERM to the whole process group, then SIGKILL after `graceMs`. Resolves when nothing of the group is left (zombies not counted).
-   * Idempotent: a second call joins the first.
+   * Asks the task and all it started to end (SIGTERM), and ends what is left after `graceMs` (SIGKILL). Resolves when nothing is left
+   * (zombies not counted), also where the task itself had ended before. Idempotent: a second call joins the first.
    */
   stop(graceMs: number): Promise<TaskExit>
-  /** Lets go of the run without ending it. */
+  /** Closes what the host holds of the run, without ending it. To be called when a run is over too; idempotent. */
   release(): void
-  /** The last bytes of what it wrote, for the message of an error. */
+  /** The last bytes of what it wrote, for people; empty after `release`. */
   tail(stream: 'stdout' | 'stderr', maxBytes: number): Promise<string>
 }
 

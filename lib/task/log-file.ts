@@ -1,0 +1,131 @@
+import { mkdtemp, mkdir, open, rmdir, unlink, type FileHandle } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { escapePathPart } from '../path-escape.js'
+import type { TaskRef } from './task.js'
+
+/** Where the process driver writes what a task says; the older part of each is beside it, with `.1` after its name. */
+export interface TaskLogPaths {
+  stdout: string
+  stderr: string
+}
+
+/**
+ * The log files of a task below a driver's `logDir`, by its names alone.
+ *
+ * @example taskLogPaths('/var/log/agent', { allocId: 'ebs-1', taskName: 'driver' }).stderr // /var/log/agent/ebs-1/driver.stderr.log
+ */
+export function taskLogPaths(logDir: string, task: TaskRef): TaskLogPaths {
+  const stem = join(logDir, escapePathPart(task.allocId), escapePathPart(task.taskName))
+  return { stdout: `${stem}.stdout.log`, stderr: `${stem}.stderr.log` }
+}
+
+const chunkBytes = 65_536
+const privateFile = 0o600
+
+/**
+ * A file that a task appends to by itself, so that its words need nobody to carry them and it can outlive its host. The host trims it:
+ * what is older is copied beside it, then the file is cut to nothing, and the task goes on at its new end. What is written between
+ * copy and cut is lost.
+ */
+export class LogFile {
+  readonly #file: FileHandle
+  readonly #path: string | undefined
+  readonly #maxBytes: number
+  #older: FileHandle | undefined
+  #trimming: Promise<void> | undefined
+  #closed: Promise<void> | undefined
+
+  private constructor(file: FileHandle, path: string | undefined, maxBytes: number) {
+    this.#file = file
+    this.#path = path
+    this.#maxBytes = maxBytes
+  }
+
+  /** Without a path the file has no name: it is gone with the last who holds it. */
+  static async open(path: string | undefined, maxBytes: number): Promise<LogFile> {
+    if (path !== undefined) await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    const file = path === undefined ? await openUnnamed() : await open(path, 'a+', privateFile)
+    const log = new LogFile(file, path, maxBytes)
+    await log.trim()
+    return log
+  }
+
+  /** For the task to write to. */
+  get fd(): number {
+    return this.#file.fd
+  }
+
+  /** Trims the file if it is over its size. Joins a trim in flight. */
+  async trim(): Promise<void> {
+    if (this.#closed) return
+    this.#trimming ??= this.#trim().finally(() => (this.#trimming = undefined))
+    await this.#trimming
+  }
+
+  async #trim(): Promise<void> {
+    const { size } = await this.#file.stat()
+    if (size <= this.#maxBytes) return
+    try {
+      this.#older ??= this.#path === undefined ? await openUnnamed() : await open(`${this.#path}.1`, 'a+', privateFile)
+      await this.#older.truncate(0)
+      await copyEnd(this.#file, this.#older, size, this.#maxBytes)
+    } finally {
+      await this.#file.truncate(0) // also where the disk is full: that is what it is for
+    }
+  }
+
+  /** The last bytes as text, a character cut at the front left out; nothing once closed. */
+  async tail(maxBytes: number): Promise<string> {
+    if (this.#closed) return ''
+    await this.#trimming
+    const newer = await readEnd(this.#file, maxBytes)
+    const older = this.#older ? await readEnd(this.#older, maxBytes - newer.length) : Buffer.alloc(0)
+    return wholeCharacters(Buffer.concat([older, newer]))
+  }
+
+  /** Closes what the host holds; a task that writes to it goes on. Idempotent. */
+  close(): Promise<void> {
+    this.#closed ??= (this.#trimming ?? Promise.resolve())
+      .catch(() => undefined)
+      .then(() => Promise.all([this.#file.close(), this.#older?.close()]))
+      .then(() => undefined)
+    return this.#closed
+  }
+}
+
+async function openUnnamed(): Promise<FileHandle> {
+  const directory = await mkdtemp(join(tmpdir(), 'plugstream-'))
+  const path = join(directory, 'log')
+  try {
+    const file = await open(path, 'a+', privateFile)
+    await unlink(path)
+    return file
+  } finally {
+    await rmdir(directory)
+  }
+}
+
+async function copyEnd(from: FileHandle, to: FileHandle, size: number, maxBytes: number): Promise<void> {
+  const buffer = Buffer.allocUnsafe(chunkBytes)
+  for (let at = Math.max(0, size - maxBytes); at < size;) {
+    const { bytesRead } = await from.read(buffer, 0, Math.min(chunkBytes, size - at), at)
+    if (bytesRead === 0) return
+    await to.appendFile(buffer.subarray(0, bytesRead))
+    at += bytesRead
+  }
+}
+
+async function readEnd(file: FileHandle, maxBytes: number): Promise<Buffer> {
+  const { size } = await file.stat()
+  const length = Math.min(size, Math.max(0, maxBytes))
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, size - length)
+  return buffer.subarray(0, bytesRead)
+}
+
+/** Without the rest of a UTF-8 character that begins before the bytes do: at most three bytes of 10xxxxxx. */
+function wholeCharacters(bytes: Buffer): string {
+  let start = 0
+  while (start < 3 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start++
+  return bytes.subarray(start).toString('utf8')
+}
