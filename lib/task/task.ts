@@ -31,7 +31,7 @@ export interface PluginTask {
 export type TaskEvent = { task: PluginTask; at: number } & (
   | { kind: 'prestart' } // about to start, before every start
   | { kind: 'started'; pid?: number }
-  | { kind: 'exited'; code: number | null; signal: string | null; willRestart: boolean }
+  | { kind: 'exited'; code: number | null; signal: string | null; willRestart: boolean; reason?: string } // reason: it could not begin
   | { kind: 'stopping' } // asked to stop; still running
   | { kind: 'stopped' } // terminal: never starts again
 )

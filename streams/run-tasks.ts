@@ -1,0 +1,275 @@
+import {
+  catchError,
+  concatWith,
+  connect,
+  defer,
+  distinctUntilChanged,
+  EMPTY,
+  filter,
+  finalize,
+  first,
+  from,
+  groupBy,
+  ignoreElements,
+  lastValueFrom,
+  map,
+  merge,
+  mergeMap,
+  observeOn,
+  of,
+  queueScheduler,
+  ReplaySubject,
+  retry,
+  scan,
+  share,
+  Subject,
+  switchMap,
+  takeWhile,
+  tap,
+  throwError,
+  timer,
+  type GroupedObservable,
+  type Observable,
+  type ObservableInput,
+} from 'rxjs'
+import { now, random } from '../lib/clock.js'
+import { stopAgainMs, stopGraceMs } from '../lib/defaults.js'
+import { messageOf } from '../lib/errors.js'
+import type { TaskExit, TaskSpec } from '../lib/task/driver.js'
+import { step } from '../lib/task/run-step.js'
+import { absentTask, type Doing, type RunInput, type TaskRun } from '../lib/task/task-run.js'
+import { stateOf, type TaskRunState } from '../lib/task/task-run-state.js'
+import { readTaskInput, type TaskOrder } from '../lib/task/task-spec.js'
+import { taskKey, type PluginTask, type TaskEvent, type TaskResources } from '../lib/task/task.js'
+import type { HostPorts } from './host-ports.js'
+
+/** What the runner needs of a run, of a driver and of its host; every `TaskHandle`, `TaskDriver` and `HostPorts` is one. */
+export interface RunHandle {
+  readonly pid: number | undefined
+  readonly exit: ObservableInput<TaskExit>
+  stop(graceMs: number): ObservableInput<TaskExit>
+  release(): void
+}
+export interface RunDriver {
+  start(spec: TaskSpec, resources: TaskResources): ObservableInput<RunHandle>
+}
+export interface RunPorts extends Omit<HostPorts, 'prepare'> {
+  prepare(task: PluginTask): ObservableInput<TaskResources>
+}
+
+export interface RunTasksInit {
+  /**
+   * What becomes of the tasks when the runner is left: `stop` ends them, and `host.close()` waits for it; `keep` lets them go on
+   * without a runner. Default: `stop`.
+   */
+  onClose?: 'stop' | 'keep'
+  /** Is told what the runner does with each task, and why: a Subject, for example. Beyond the events this says which are `held`. */
+  state?: { next(state: TaskRunState): void }
+  /** Unix ms. Default: the system's time. */
+  now?: () => number
+  /** In [0, 1). Default: chance. */
+  random?: () => number
+}
+
+/**
+ * Tasks to run, and orders about them, flow in; what happens to the tasks flows out. Cold: each subscription runs tasks of its own,
+ * and leaving it ends them (`onClose`).
+ *
+ * A task is known by its alloc and name. Given again, equal, it changes nothing; given otherwise, its run is ended and the new one
+ * begins, with nothing counted against it. An order to a task that is not there means nothing.
+ *
+ * Every start is told (`prestart`), prepared and begun; one that cannot be prepared or begun is told as an exit without code or signal,
+ * with its reason, and falls under the same policy as any other failure. A restart that supervision asks for (`ports.restart$`) counts
+ * like one after a crash, is not followed where the policy is `never`, and never concerns a later run. A task out of attempts is held:
+ * `exited` with `willRestart: false`, the state `held` with its reason, and nothing more until it is ordered to `resume` or `restart`,
+ * or given anew. `stopped` is told of a task that was ordered to stop, or that its policy does not bring back; it is forgotten then.
+ *
+ * The source's end ends no task: output completes when the last one has stopped. Nor does its failure, which is passed on then. Input
+ * that cannot be run is told as `refused` to `state` and leaves everything else alone.
+ *
+ * @example
+ * const order$ = new Subject<TaskOrder>()
+ * runTasks(merge(of(spec), order$), processDriver(), ports)
+ * order$.next({ order: 'restart', allocId: 'ebs-1', taskName: 'driver' })
+ */
+export function runTasks(
+  input$: Observable<TaskSpec | TaskOrder>,
+  driver: RunDriver,
+  ports: RunPorts,
+  init: RunTasksInit = {},
+): Observable<TaskEvent> {
+  return defer(() => {
+    const stopped$ = new Subject<string>()
+    let failed$: Observable<never> = EMPTY
+    return input$.pipe(
+      catchError((failure: unknown) => {
+        failed$ = throwError(() => failure)
+        return EMPTY
+      }),
+      // Whoever is told something and answers at once is heard after everybody was told.
+      observeOn(queueScheduler),
+      filter((input) => accepted(input, init)),
+      groupBy(taskKey, { duration: ({ key }) => stopped$.pipe(filter((stopped) => stopped === key)) }),
+      mergeMap((task$) => runTask(task$, driver, ports, init, () => stopped$.next(task$.key))),
+      concatWith(defer(() => failed$)),
+    )
+  })
+}
+
+function accepted(input: TaskSpec | TaskOrder, init: RunTasksInit): boolean {
+  try {
+    readTaskInput(input)
+    return true
+  } catch (failure) {
+    const at = (init.now ?? now)()
+    tell(init.state, { task: input as TaskSpec, phase: 'refused', reason: messageOf(failure), restarts: 0, at })
+    return false
+  }
+}
+
+/** An observer that throws disturbs no task; its throw is uncaught, as any subscriber's. */
+function tell(state: RunTasksInit['state'], value: TaskRunState): void {
+  try {
+    state?.next(value)
+  } catch (failure) {
+    void Promise.reject(failure)
+  }
+}
+
+type Input = RunInput<RunHandle>
+type Run = TaskRun<RunHandle>
+
+/** One task, from its first spec until it has stopped. Each step is whole before the next begins, whatever it sets off. */
+function runTask(
+  task$: GroupedObservable<string, TaskSpec | TaskOrder>,
+  driver: RunDriver,
+  ports: RunPorts,
+  init: RunTasksInit,
+  forget: () => void,
+): Observable<TaskEvent> {
+  return defer(() => {
+    const clock = init.now ?? now
+    const chance = init.random ?? random
+    const done$ = new Subject<Input>()
+    let last: Run = absentTask
+    let begun$: Observable<RunHandle> = EMPTY
+    const work = (doing: Doing<RunHandle>): Observable<Input> => {
+      switch (doing.kind) {
+        case 'prepare':
+          return preparing(ports, doing.spec)
+        case 'start':
+          begun$ = beginning(driver, doing.spec, doing.resources)
+          return begun$.pipe(
+            map((handle): Input => ({ kind: 'began', handle, pid: handle.pid })),
+            catchError(failed),
+          )
+        case 'run':
+          return exiting(doing.handle)
+        case 'stop':
+          return merge(exiting(doing.handle), clearing(doing.handle, doing.graceMs))
+        case 'wait':
+          return timer(Math.max(0, doing.dueAt - clock())).pipe(map((): Input => ({ kind: 'due' })))
+        case 'nothing':
+        case 'hold':
+        case 'end':
+          return EMPTY
+      }
+    }
+    const wish$ = task$.pipe(
+      map((input): Input => ('order' in input ? { kind: 'order', order: input.order } : { kind: 'spec', spec: input })),
+    )
+    const request$ = ports.restart$.pipe(
+      filter(({ task }) => taskKey(task) === task$.key),
+      map(({ message }): Input => ({ kind: 'request', message })),
+      catchError(() => EMPTY),
+      observeOn(queueScheduler),
+    )
+    return merge(wish$, request$, done$.pipe(observeOn(queueScheduler))).pipe(
+      scan((run: Run, input) => step(run, input, { at: clock(), random: chance() }), absentTask as Run),
+      distinctUntilChanged(),
+      takeWhile((run) => run.doing.kind !== 'end', true),
+      tap((run) => {
+        last = run
+        if (run.doing.kind === 'end') forget()
+        const state = stateOf(run, clock())
+        if (state) tell(init.state, state)
+      }),
+      connect((run$) =>
+        merge(
+          run$.pipe(mergeMap(({ events }) => events)),
+          run$.pipe(
+            map(({ doing }) => doing),
+            distinctUntilChanged(),
+            switchMap(work),
+            tap((input) => done$.next(input)),
+            ignoreElements(),
+          ),
+        ),
+      ),
+      finalize(() => leave(last, begun$, init.onClose ?? 'stop', ports)),
+    )
+  })
+}
+
+function preparing(ports: RunPorts, spec: TaskSpec): Observable<Input> {
+  return defer(() => ports.prepare(spec)).pipe(
+    first(),
+    map((resources): Input => ({ kind: 'prepared', resources })),
+    catchError(failed),
+  )
+}
+
+/** Subscribed to once, and not called back when everybody has left: what has begun by then must be ended or let go. */
+function beginning(driver: RunDriver, spec: TaskSpec, resources: TaskResources): Observable<RunHandle> {
+  return defer(() => driver.start(spec, resources)).pipe(
+    first(),
+    share({
+      connector: () => new ReplaySubject<RunHandle>(1),
+      resetOnComplete: false,
+      resetOnError: false,
+      resetOnRefCountZero: false,
+    }),
+  )
+}
+
+function failed(failure: unknown): Observable<Input> {
+  return of({ kind: 'failed', message: messageOf(failure) })
+}
+
+function exiting(handle: RunHandle): Observable<Input> {
+  return from(handle.exit).pipe(
+    first(),
+    catchError(() => of({ code: null, signal: null })),
+    map((exit): Input => ({ kind: 'exited', exit })),
+  )
+}
+
+/** A driver that cannot end a run is asked again: nothing else may begin while something of it may be left. */
+function clearing(handle: RunHandle, graceMs: number): Observable<Input> {
+  return defer(() => handle.stop(graceMs)).pipe(
+    first(),
+    retry({ delay: () => timer(stopAgainMs) }),
+    tap(() => handle.release()),
+    map((exit): Input => ({ kind: 'cleared', exit })),
+  )
+}
+
+/** The runner is left: a run that is being ended, or is not to be kept, is ended all the same. */
+function leave(
+  { spec, doing, after }: Run,
+  begun$: Observable<RunHandle>,
+  onClose: 'stop' | 'keep',
+  ports: RunPorts,
+): void {
+  if (doing.kind !== 'start' && doing.kind !== 'run' && doing.kind !== 'stop') return
+  const handle$ = doing.kind === 'start' ? begun$.pipe(catchError(() => EMPTY)) : of(doing.handle)
+  const keeps = onClose === 'keep' && after === undefined
+  const work$ = handle$.pipe(
+    mergeMap((handle) =>
+      from(keeps ? EMPTY : handle.stop(spec?.stopGraceMs ?? stopGraceMs)).pipe(finalize(() => handle.release())),
+    ),
+  )
+  const work = lastValueFrom(work$, { defaultValue: undefined })
+  work.catch(() => undefined) // told by whoever waits
+  ports.waitOnClose?.(work)
+}
