@@ -26,6 +26,8 @@ export default tseslint.config(
       // What was caught is passed on as it is.
       '@typescript-eslint/only-throw-error': ['error', { allowThrowingUnknown: true, allowThrowingAny: false }],
       '@typescript-eslint/prefer-promise-reject-errors': ['error', { allowThrowingUnknown: true }],
+      // `async () => void (await close())` says that the answer is dropped.
+      '@typescript-eslint/no-meaningless-void-operator': 'off',
       // An implementation of a port is async so that what it throws is a rejection, awaiting or not.
       '@typescript-eslint/require-await': 'off',
       // `client<T>(…)` and `dispense<T>(…)` are the contract: only the caller knows what its dispenser makes.
@@ -49,6 +51,8 @@ export default tseslint.config(
       '@typescript-eslint/no-unused-expressions': 'off',
       // A test that asserts on what is not there fails, which is what it is for.
       '@typescript-eslint/no-non-null-assertion': 'off',
+      // A suite takes `describe` and `it` out of the runner it is given.
+      '@typescript-eslint/unbound-method': 'off',
       // Stand-ins do nothing on purpose.
       '@typescript-eslint/no-empty-function': 'off',
     },
