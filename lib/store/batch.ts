@@ -1,5 +1,6 @@
 import { invalidOption } from '../errors.js'
 import type { StoreWrite } from './state-store.js'
+import { writeFailed } from './store-error.js'
 
 /**
  * What a batch comes to: the last write of each key.
@@ -18,4 +19,18 @@ export function foldBatch(batch: readonly StoreWrite[], reserved = ''): readonly
     last.set(key, write)
   }
   return [...last.values()]
+}
+
+/**
+ * A value as JSON text.
+ * @throws ERR_STORE_WRITE where it is no plain data.
+ */
+export function plainText(key: string, value: unknown): string {
+  try {
+    const text = JSON.stringify(value ?? null) as string | undefined // a function has none
+    if (text !== undefined) return text
+    throw new Error('it is no plain data')
+  } catch (cause) {
+    throw writeFailed(`saving ${key}`, cause, { key })
+  }
 }

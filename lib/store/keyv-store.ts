@@ -1,4 +1,5 @@
-import { foldBatch } from './batch.js'
+import { foldBatch, plainText } from './batch.js'
+import type { PlugstreamError } from '../errors.js'
 import { decodeEntry, entriesOf, keyPrefix } from './keyv-entries.js'
 import type { KeyvLike, StateStore, StoreWrite } from './state-store.js'
 import { readFailed, writeFailed } from './store-error.js'
@@ -41,7 +42,7 @@ export function keyvStore(keyv: KeyvLike): StateStore {
         // All are waited for, also after one has failed: a late one must not overtake what is saved next.
         const results = await Promise.allSettled(writes.map((write) => carryOut(keyv, write)))
         const failure = results.find((result) => result.status === 'rejected')
-        if (failure) throw failure.reason
+        if (failure) throw failure.reason as PlugstreamError
       })
     },
     close: () => turns.close(async () => undefined),
@@ -50,12 +51,7 @@ export function keyvStore(keyv: KeyvLike): StateStore {
 
 /** As it is now: it may have to wait, and a Keyv over a Map may hold the very object it is given. */
 function copyOf(write: StoreWrite): StoreWrite {
-  if (write.kind === 'delete') return write
-  try {
-    return { ...write, value: JSON.parse(JSON.stringify(write.value) ?? 'null') as unknown }
-  } catch (cause) {
-    throw writeFailed(`saving ${write.key}`, cause, { key: write.key })
-  }
+  return write.kind === 'delete' ? write : { ...write, value: JSON.parse(plainText(write.key, write.value)) as unknown }
 }
 
 async function carryOut(keyv: KeyvLike, write: StoreWrite): Promise<void> {

@@ -1,6 +1,5 @@
-import { foldBatch } from './batch.js'
+import { foldBatch, plainText } from './batch.js'
 import type { StateStore, StoreRecord } from './state-store.js'
-import { writeFailed } from './store-error.js'
 import { Turns } from './turns.js'
 
 /**
@@ -20,7 +19,7 @@ export function memoryStore(records = new Map<string, string>()): StateStore {
     },
     save: async (batch) => {
       const texts = foldBatch(batch).map(
-        (write) => [write.key, write.kind === 'put' ? encode(write.key, write.value) : undefined] as const,
+        (write) => [write.key, write.kind === 'put' ? plainText(write.key, write.value) : undefined] as const,
       )
       await turns.take(async () => {
         for (const [key, text] of texts) {
@@ -30,14 +29,6 @@ export function memoryStore(records = new Map<string, string>()): StateStore {
       })
     },
     close: () => turns.close(async () => undefined),
-  }
-}
-
-function encode(key: string, value: unknown): string {
-  try {
-    return JSON.stringify(value) ?? 'null'
-  } catch (cause) {
-    throw writeFailed(`saving ${key}`, cause)
   }
 }
 

@@ -16,7 +16,7 @@ export async function openSqlite(
   adapter.on('error', () => undefined) // each failure is also a rejection of the call that met it
   try {
     const rows: unknown[][] = []
-    for (const statement of statements) rows.push(await adapter.query(statement))
+    for (const statement of statements) rows.push((await adapter.query(statement)) as unknown[])
     return { adapter, rows }
   } catch (failure) {
     await adapter.close().catch(() => undefined) // rejects where it never opened

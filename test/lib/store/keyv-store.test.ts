@@ -182,7 +182,7 @@ describe('a store over a Keyv that was handed in', () => {
     const bare = {
       store: map,
       namespace: 'keyv',
-      get: (key: string) => keyv.get(key) as Promise<unknown>,
+      get: (key: string) => keyv.get<unknown>(key),
       set: (key: string, value: unknown) => keyv.set(key, value),
       delete: (key: string) => keyv.delete(key),
       disconnect: () => keyv.disconnect(),

@@ -21,7 +21,7 @@ const both = [
 async function messageOf(work: Promise<unknown>): Promise<string> {
   return work.then(
     () => 'nothing thrown',
-    (failure: Error) => failure.message,
+    (failure: unknown) => (failure as Error).message,
   )
 }
 

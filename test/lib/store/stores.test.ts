@@ -34,8 +34,8 @@ stateStoreSuite({ describe, it }, 'memory', {
 })
 
 stateStoreSuite({ describe, it }, 'Keyv over a Map', {
-  make: async () => overMap(new Map()),
-  reopen: async (store) => overMap(maps.get(store) ?? new Map()),
+  make: async () => overMap(new Map<string, string>()),
+  reopen: async (store) => overMap(maps.get(store) ?? new Map<string, string>()),
   corrupt: async (store, key) => void maps.get(store)?.set(`keyv:${key}`, '{"half":'),
   failWrites: async (store) => {
     const map = maps.get(store) as Map<string, string>
