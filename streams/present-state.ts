@@ -1,16 +1,4 @@
-import {
-  concat,
-  defer,
-  EMPTY,
-  finalize,
-  from,
-  observeOn,
-  queueScheduler,
-  Subject,
-  subscribeOn,
-  type Observable,
-  type Subscription,
-} from 'rxjs'
+import { defer, finalize, Observable, Subject, type Subscription } from 'rxjs'
 
 /** A stream of keyed values that also knows the newest value of each key. */
 export interface PresentState<T> {
@@ -25,7 +13,10 @@ export interface PresentState<T> {
 
 /**
  * Keeps the newest value of each key of `source$`, until one that `isLast` says is its last, so that who comes late starts from what
- * is true now. A value that a subscriber causes while another is told is told after it, to everybody in the same order.
+ * is true now.
+ *
+ * **Invariants.** A value that a subscriber causes, while another value is told or replayed, is told after it: to everybody in one
+ * order, and to nobody twice. A subscriber that comes meanwhile has the value being told in its replay.
  */
 export function presentState<T>(
   source$: Observable<T>,
@@ -33,33 +24,55 @@ export function presentState<T>(
   isLast: (value: T) => boolean,
 ): PresentState<T> {
   const present = new Map<string, T>()
-  const listeners = new Map<string, { subject$: Subject<T>; count: number }>()
+  const listeners = new Map<string, Subject<T>>()
   const live$ = new Subject<T>()
+  const waiting: T[] = []
+  let busy = false
+
+  const inTurn = (work: () => void): void => {
+    if (busy) return work()
+    busy = true
+    try {
+      work()
+      for (let value = waiting.shift(); value !== undefined; value = waiting.shift()) tell(value)
+    } finally {
+      busy = false
+    }
+  }
   const tell = (value: T): void => {
     const key = keyOf(value)
     if (isLast(value)) present.delete(key)
     else present.set(key, value)
-    listeners.get(key)?.subject$.next(value)
+    listeners.get(key)?.next(value)
     live$.next(value)
   }
   const end = (): void => {
-    for (const { subject$ } of [...listeners.values()]) subject$.complete()
+    for (const listener$ of [...listeners.values()]) listener$.complete()
     live$.complete()
   }
-  const feed = source$.pipe(observeOn(queueScheduler), finalize(end)).subscribe(tell)
+  const feed = source$.pipe(finalize(end)).subscribe((value) => {
+    waiting.push(value)
+    inTurn(() => undefined)
+  })
 
-  const liveOf = (key: string): Observable<T> => {
-    const listener = listeners.get(key) ?? { subject$: new Subject<T>(), count: 0 }
-    listener.count += 1
-    listeners.set(key, listener)
-    return listener.subject$.pipe(finalize(() => --listener.count === 0 && listeners.delete(key)))
-  }
+  const replaying = (values: () => Iterable<T>, rest$: Observable<T>): Observable<T> =>
+    new Observable<T>((subscriber) => {
+      inTurn(() => {
+        for (const value of [...values()]) subscriber.next(value)
+        subscriber.add(rest$.subscribe(subscriber))
+      })
+    })
+  const liveOf = (key: string): Observable<T> =>
+    defer(() => {
+      if (feed.closed) return live$ // complete
+      const listener$ = listeners.get(key) ?? new Subject<T>()
+      listeners.set(key, listener$)
+      return listener$.pipe(finalize(() => !listener$.observed && listeners.delete(key)))
+    })
   const now = (key: string): T[] => (present.has(key) ? [present.get(key) as T] : [])
-  // Subscribing takes its turn in the queue as well: what the replay causes comes after it, and nothing falls between the two.
-  const inTurn = (make: () => Observable<T>): Observable<T> => defer(make).pipe(subscribeOn(queueScheduler))
   return {
-    all$: inTurn(() => concat(from([...present.values()]), live$)),
-    of: (key) => inTurn(() => concat(from(now(key)), feed.closed ? EMPTY : liveOf(key))),
+    all$: replaying(() => present.values(), live$),
+    of: (key) => replaying(() => now(key), liveOf(key)),
     get: (key) => present.get(key),
     feed,
   }
