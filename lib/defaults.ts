@@ -67,12 +67,13 @@ export const storeRetryMaxMs = 5_000
 export const outletBufferCount = 1_000
 
 /**
- * What becomes of a task that ends: the first restart comes at once, since most plugins that died once live on; the eighth after a
- * minute and a half, by when what it waited for at boot is there. One that then still fails is held, so that it does not fill the
- * disk with logs for weeks. A run of two minutes is taken for stable.
+ * What becomes of a task that ends by itself: it comes back, also after exit code 0, since a plugin is a service and many drivers call
+ * any SIGTERM a success. The first restart comes at once, as most that died once live on; the eighth after a minute and a half, by when
+ * what it waited for at boot is there. One that then still fails is held, so that it does not fill the disk with logs for weeks. A
+ * run of two minutes is taken for stable.
  */
 export const restartDefaults = {
-  mode: 'on-failure',
+  mode: 'always',
   minDelayMs: 100,
   maxDelayMs: 30_000,
   factor: 3,
@@ -97,3 +98,6 @@ export const groupLookMaxMs = 200
 export const maxLogBytes = 10_485_760
 /** How often it is looked at. At 100 MB a second, which is as fast as a disk, half a gigabyte is written in between. */
 export const logLookMs = 5_000
+
+/** How many of the host's own problems are kept for who asks later. */
+export const problemCount = 100

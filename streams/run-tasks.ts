@@ -24,6 +24,7 @@ import {
   share,
   Subject,
   switchMap,
+  take,
   takeWhile,
   tap,
   throwError,
@@ -39,7 +40,7 @@ import type { TaskExit, TaskSpec } from '../lib/task/driver.js'
 import { step } from '../lib/task/run-step.js'
 import { absentTask, type Doing, type RunInput, type TaskRun } from '../lib/task/task-run.js'
 import { stateOf, type TaskRunState } from '../lib/task/task-run-state.js'
-import { readTaskInput, type TaskOrder } from '../lib/task/task-spec.js'
+import { readTaskInput, sameValue, type TaskOrder } from '../lib/task/task-spec.js'
 import { taskKey, type PluginTask, type TaskEvent, type TaskResources } from '../lib/task/task.js'
 import type { HostPorts } from './host-ports.js'
 
@@ -191,11 +192,15 @@ function runTask(
       tap((run) => {
         last = run
         if (run.doing.kind === 'end') forget()
-        const state = stateOf(run, clock())
-        if (state) tell(init.state, state)
       }),
       connect((run$) =>
         merge(
+          run$.pipe(
+            map(stateOf),
+            distinctUntilChanged(sameValue),
+            tap((state) => state && tell(init.state, { ...state, at: clock() })),
+            ignoreElements(),
+          ),
           run$.pipe(mergeMap(({ events }) => events)),
           run$.pipe(
             map(({ doing }) => doing),
@@ -266,7 +271,10 @@ function leave(
   const keeps = onClose === 'keep' && after === undefined
   const work$ = handle$.pipe(
     mergeMap((handle) =>
-      from(keeps ? EMPTY : handle.stop(spec?.stopGraceMs ?? stopGraceMs)).pipe(finalize(() => handle.release())),
+      defer(() => (keeps ? EMPTY : handle.stop(spec?.stopGraceMs ?? stopGraceMs))).pipe(
+        take(1),
+        finalize(() => handle.release()),
+      ),
     ),
   )
   const work = lastValueFrom(work$, { defaultValue: undefined })

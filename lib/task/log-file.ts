@@ -47,7 +47,7 @@ export class LogFile {
     if (path !== undefined) await mkdir(dirname(path), { recursive: true, mode: 0o700 })
     const file = path === undefined ? await openUnnamed() : await open(path, 'a+', privateFile)
     const log = new LogFile(file, path, maxBytes)
-    await log.trim()
+    await log.trim().catch(() => undefined) // it is tried again; no task stays down for its old words
     return log
   }
 

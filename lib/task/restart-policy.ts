@@ -17,7 +17,7 @@ export interface RestartPolicy extends Backoff {
   stableMs: number
 }
 
-/** `on-failure`, eight restarts in ten minutes, and the pauses of `restartDefaults`. */
+/** `always`, eight restarts in ten minutes, pauses from 0.1 to 30 seconds, stable after two minutes. */
 export const defaultRestartPolicy: Readonly<RestartPolicy> = restartDefaults
 
 /** What is remembered of a task's restarts; `freshHistory` is nothing. */

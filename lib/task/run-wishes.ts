@@ -2,13 +2,13 @@ import type { TaskSpec } from './driver.js'
 import { readRestartPolicy, freshHistory } from './restart-policy.js'
 import { begin, goOn, stopping } from './run-course.js'
 import { quiet, type Moment, type TaskRun } from './task-run.js'
-import { sameSpec } from './task-spec.js'
+import { sameValue } from './task-spec.js'
 
 /** What others want of a task. Of several wishes the last counts; what cannot be called back is waited for first. */
 
 /** A task is given, for the first time or again. Equal to what is there or will be: nothing. */
 export function wishSpec<Handle>(run: TaskRun<Handle>, spec: TaskSpec, moment: Moment): TaskRun<Handle> {
-  return sameSpec(spec, planned(run)) ? run : startByHand(run, spec, moment)
+  return sameValue(spec, planned(run)) ? run : startByHand(run, spec, moment)
 }
 
 /** What will be running if nothing more is said. */

@@ -33,7 +33,7 @@ const phases = {
 } as const
 
 /** The state of a task as others see it; nothing of one that never was. */
-export function stateOf(run: TaskRun<unknown>, at: number): TaskRunState | undefined {
+export function stateOf(run: TaskRun<unknown>): Omit<TaskRunState, 'at'> | undefined {
   const { spec, doing, reason, pid, history } = run
   if (spec === undefined || doing.kind === 'nothing') return undefined
   return {
@@ -43,6 +43,5 @@ export function stateOf(run: TaskRun<unknown>, at: number): TaskRunState | undef
     ...(reason === undefined ? {} : { reason }),
     ...(pid === undefined ? {} : { pid }),
     ...(doing.kind === 'wait' ? { dueAt: doing.dueAt } : {}),
-    at,
   }
 }

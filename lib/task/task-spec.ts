@@ -71,13 +71,13 @@ function readGrace(stopGraceMs: unknown): void {
     throw invalidOption('stopGraceMs', stopGraceMs, 'a number from 0 to 2147483647')
 }
 
-/** Whether two tasks are written the same, whatever the order of their fields. A field that is `undefined` is one left out. */
-export function sameSpec(a: unknown, b: unknown): boolean {
+/** Whether two tasks (or any plain values) are the same, whatever the order of their fields. A field that is `undefined` is one left out. */
+export function sameValue(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
   if (Array.isArray(a) !== Array.isArray(b)) return false
   const names = new Set([...Object.keys(a), ...Object.keys(b)])
-  return [...names].every((name) => sameSpec((a as Fields)[name], (b as Fields)[name]))
+  return [...names].every((name) => sameValue((a as Fields)[name], (b as Fields)[name]))
 }
 
 type Fields = Record<string, unknown>
