@@ -80,8 +80,11 @@ export const rules: readonly Rule[] = [
   ),
   rule(
     'an operator imports only rxjs, operators and what all of lib stands on',
-    ({ from, to }) =>
-      from.startsWith('streams/operators/') && to !== 'rxjs' && !/^(streams\/operators\/.+|lib\/[^/]+)$/.test(to),
+    ({ from, to, typeOnly }) =>
+      from.startsWith('streams/operators/') &&
+      to !== 'rxjs' &&
+      !typeOnly &&
+      !/^(streams\/operators\/.+|lib\/[^/]+)$/.test(to),
   ),
   {
     name: 'nothing a stage imports reaches an adapter',

@@ -1,0 +1,80 @@
+/**
+ * plugstream: plugins as tasks. Task lifecycle events in; a persisted registry, health and fingerprints out.
+ *
+ * @packageDocumentation
+ */
+
+// A host, and what flows in and out of it.
+export { openHost, type HostInit, type PluginHost } from './host.js'
+export type { HostPorts } from './host-ports.js'
+export { outlet, type OutletInit, type OutletItem } from './outlets.js'
+export type {
+  CsiPluginConfig,
+  PluginTask,
+  RestartRequest,
+  TaskEvent,
+  TaskMount,
+  TaskNote,
+  TaskRef,
+  TaskResources,
+} from '../lib/task/task.js'
+export type {
+  PluginInfo,
+  PluginRef,
+  PluginRegistration,
+  PluginType,
+  RegistryChange,
+  RegistryEvent,
+} from '../lib/plugin/plugin.js'
+export type { HealthEvent, HealthReason } from '../lib/plugin/health.js'
+export type { Capabilities, NodeFacts, PluginFacts, PluginFingerprint } from '../lib/plugin/fingerprint.js'
+export type { InstanceSnapshot, NodeSnapshot } from '../lib/plugin/node-snapshot.js'
+export { PlugstreamError, errorCodes, type ErrorCode, type ErrorDetails } from '../lib/errors.js'
+export { defaultTiming, type Timing } from '../lib/defaults.js'
+
+// The registry by itself.
+export { Registry, type Registration } from './registry.js'
+export { memoryStore } from '../lib/store/memory-store.js'
+export { keyvStore } from '../lib/store/keyv-store.js'
+export { sqliteStore, type SqliteInit, type SqliteStore } from '../lib/store/sqlite-store.js'
+export type { KeyvLike, StateStore, StoreRecord, StoreWrite } from '../lib/store/state-store.js'
+
+// Running tasks.
+export { runTasks, type RunTasksInit } from './run-tasks.js'
+export { processDriver, type ProcessDriverInit } from '../lib/task/process-driver.js'
+export { defaultRestartPolicy, type RestartPolicy } from '../lib/task/restart-policy.js'
+export type { TaskDriver, TaskExit, TaskHandle, TaskSpec } from '../lib/task/driver.js'
+export type { TaskOrder } from '../lib/task/task-spec.js'
+export type { TaskRunState } from '../lib/task/task-run-state.js'
+
+// Plugin kinds.
+export { csiKind, type CsiKind } from '../lib/csi/kind.js'
+export { parseCsiPlugin } from '../lib/csi/csi-plugin.js'
+export type {
+  LinkState,
+  PluginChannel,
+  PluginIdentity,
+  PluginKind,
+  PluginTaskConfig,
+  ProbeAnswer,
+} from '../lib/plugin/kind.js'
+
+// The stages, for those who compose a river of their own.
+export { taskStates, type TaskStateChange } from './task-states.js'
+export { superviseTasks, type SupervisedPlugin, type SupervisionPorts } from './supervise-tasks.js'
+export { connectionStates, type ConnectionPorts } from './connection-states.js'
+export { pluginInstances, type InstancePorts } from './plugin-instances.js'
+export { healthEvents, type HealthPorts } from './health-events.js'
+export { fingerprints, type FingerprintPorts } from './fingerprints.js'
+export { lostInstances, type LostPorts } from './lost-instances.js'
+export { nodeSnapshots, type SnapshotPorts, type SnapshotSources } from './node-snapshots.js'
+export { presentState, type PresentState } from './present-state.js'
+export type { Connection, ConnectionState, ConnectionTarget, PluginInstance, TaskState } from './values.js'
+export { openConnection } from './operators/open-connection.js'
+export { abortable } from './operators/abortable.js'
+export { listen } from './operators/listen.js'
+export { poll, type PollInit } from './operators/poll.js'
+export { shareByKey } from './operators/share-by-key.js'
+export { dial } from '../lib/plugin/dial.js'
+export { watchSocket } from '../lib/plugin/socket-watch.js'
+export type { DialAnswer, SocketSight } from '../lib/plugin/socket.js'

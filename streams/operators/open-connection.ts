@@ -1,0 +1,27 @@
+import { Observable } from 'rxjs'
+import type { PluginChannel } from '../../lib/plugin/kind.js'
+import type { Connection } from '../values.js'
+import { abortable } from './abortable.js'
+import { listen } from './listen.js'
+
+/**
+ * A channel as a value: opened when subscribed to, closed when left. `closing` is given the work of closing, which a teardown cannot
+ * wait for.
+ */
+export function openConnection(
+  open: () => PluginChannel,
+  closing: (work: Promise<void>) => void = () => undefined,
+): Observable<Connection> {
+  return new Observable((subscriber) => {
+    const channel = open()
+    subscriber.next({
+      channel,
+      link$: listen((listener) => channel.onLink(listener)),
+      answered: () => channel.answered,
+      probe: () => abortable((signal) => channel.probe(signal)),
+      identify: () => abortable((signal) => channel.identify(signal)),
+      fingerprint: (type) => abortable((signal) => channel.fingerprint(type, signal)),
+    })
+    return () => closing(channel.close())
+  })
+}
