@@ -39,6 +39,7 @@ import {
 } from '../lib/plugin/plugin.js'
 import { watchSocket } from '../lib/plugin/socket-watch.js'
 import type { SocketSight } from '../lib/plugin/socket.js'
+import { logger } from '../lib/log.js'
 import { Scope } from '../lib/scope.js'
 import { lockStateDir } from '../lib/store/lock.js'
 import { sqliteStore } from '../lib/store/sqlite-store.js'
@@ -49,6 +50,7 @@ import { checkTaskEvent, taskPlugin, type TaskPlugin } from '../lib/task/task-pl
 import { taskKey, type PluginTask, type RestartRequest, type TaskEvent, type TaskNote } from '../lib/task/task.js'
 import { Unfinished } from '../lib/unfinished.js'
 import { connectionStates } from './connection-states.js'
+import { edgeLines } from './edge-lines.js'
 import { fingerprints } from './fingerprints.js'
 import { healthEvents } from './health-events.js'
 import type { HostPorts } from './host-ports.js'
@@ -267,6 +269,14 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   river.add(registry.connect(lostInstances(instance$, { taskState }, timing)))
   river.add(supervised$.subscribe((said) => ('kind' in said ? note$.next(said) : restart$.next(said))))
   river.add(registry.problem$.subscribe(problem$))
+  const edge$ = edgeLines({
+    registryEvent$: registry.watch$,
+    health$: health.all$,
+    fingerprint$: fingerprint.all$,
+    note$,
+    problem$,
+  })
+  river.add(edge$.subscribe(({ noun, line }) => logger(noun)(line)))
   river.add(snapshot$.connect())
   river.add(instance$.connect())
   river.add(() => [note$, restart$, problem$].forEach((subject$) => subject$.complete()))
