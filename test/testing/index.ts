@@ -1,1 +1,5 @@
+export type { PluginCall } from './call-log.js'
 export { marbles, type MarbleHelpers } from './marbles.js'
+export type { PluginScript, Reply } from './plugin-script.js'
+export { scriptedPlugin, type ScriptedPlugin, type ScriptedPluginInit } from './scripted-plugin.js'
+export { scriptedPluginCommand, spawnScriptedPlugin, type SpawnedPlugin } from './spawn-scripted-plugin.js'

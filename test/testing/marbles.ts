@@ -7,7 +7,7 @@ export interface MarbleHelpers extends RunHelpers {
    * Expects when a `cold` or `hot` source was subscribed (`^`) and released (`!`), one diagram for each subscription; none for a source
    * that nobody may subscribe.
    */
-  expectSubscribed: (source: ReturnType<RunHelpers['cold' | 'hot']>, ...diagrams: string[]) => void
+  expectSubscribed: (source: Pick<ReturnType<RunHelpers['cold']>, 'subscriptions'>, ...diagrams: string[]) => void
 }
 
 /**

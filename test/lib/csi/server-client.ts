@@ -1,4 +1,4 @@
-import { Client, credentials, type ServiceError } from '@grpc/grpc-js'
+import { Client, Metadata, credentials, type ServiceError } from '@grpc/grpc-js'
 import { csiProto } from '../../../lib/csi/proto.js'
 
 type ServiceName = 'Identity' | 'Controller' | 'Node' | 'GroupController' | 'SnapshotMetadata'
@@ -16,21 +16,39 @@ export class RawClient {
     })
   }
 
-  call(rpc: `${ServiceName}.${string}`, request: object = {}, signal?: AbortSignal): Promise<Record<string, unknown>> {
+  call(
+    rpc: `${ServiceName}.${string}`,
+    request: object = {},
+    signal?: AbortSignal,
+    options: { waitForReady?: boolean } = {},
+  ): Promise<Record<string, unknown>> {
     const { path, requestSerialize, responseDeserialize } = method(rpc)
     return new Promise((resolve, reject) => {
-      const options = { deadline: Date.now() + 15_000 }
       const answer = (error: ServiceError | null, response?: object): void =>
         error ? reject(error) : resolve(response as Record<string, unknown>)
-      const call = this.#client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, options, answer)
+      const deadline = { deadline: Date.now() + 15_000 }
+      const metadata = new Metadata(options)
+      const call = this.#client.makeUnaryRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        request,
+        metadata,
+        deadline,
+        answer,
+      )
       signal?.addEventListener('abort', () => call.cancel())
     })
   }
 
-  /** The name of the status a call fails with. */
-  async failure(rpc: `${ServiceName}.${string}`, request: object = {}): Promise<{ code: number; details: string }> {
+  /** The status a call fails with. */
+  async failure(
+    rpc: `${ServiceName}.${string}`,
+    request: object = {},
+    signal?: AbortSignal,
+  ): Promise<{ code: number; details: string }> {
     try {
-      await this.call(rpc, request)
+      await this.call(rpc, request, signal)
     } catch (error) {
       return error as ServiceError
     }
