@@ -48,11 +48,11 @@ const bad: [rule: string, files: Record<string, string>][] = [
     { 'streams/a.ts': `import type { B } from './host.js'` },
   ],
   [
-    'an operator imports only rxjs, operators and what all of lib stands on',
-    { 'streams/operators/a.ts': `import type { B } from '../values.js'` },
+    'an operator imports only rxjs, operators, what all of lib stands on, and types',
+    { 'streams/operators/a.ts': `import { b } from '../values.js'` },
   ],
   [
-    'nothing a stage imports reaches an adapter',
+    'nothing a stage or an operator imports reaches an adapter',
     {
       'streams/a.ts': `import { b } from '../lib/plugin/b.js'`,
       'lib/plugin/b.ts': `import { c } from './c.js'`,
@@ -60,8 +60,12 @@ const bad: [rule: string, files: Record<string, string>][] = [
     },
   ],
   [
-    'nothing a stage imports reaches an adapter',
+    'nothing a stage or an operator imports reaches an adapter',
     { 'streams/a.ts': `type B = import('../lib/csi/b.js').B`, 'lib/csi/b.ts': `import '@grpc/grpc-js'` },
+  ],
+  [
+    'nothing a stage or an operator imports reaches an adapter',
+    { 'streams/operators/a.ts': `import type { B } from '../../lib/log.js'`, 'lib/log.ts': `import 'debug'` },
   ],
   ['an example imports the package by its name, rxjs and Node', { 'examples/a.ts': `import { b } from '../lib/b.js'` }],
   ['an example imports the package by its name, rxjs and Node', { 'examples/a.ts': `import Keyv from 'chai'` }],
@@ -73,7 +77,7 @@ const good: Record<string, string> = {
   'lib/plugin/p.ts': `import { e } from '../errors.js'; import type { T } from '../task/t.js'; import { q } from './q.js'`,
   'lib/csi/c.ts': `import { Client } from '@grpc/grpc-js'; import { loadSync } from '@grpc/proto-loader'; import 'node:fs'`,
   'lib/store/k.ts': `import { instanceKey } from '../plugin/plugin.js'; import Keyv from 'keyv'; import KeyvSqlite from '@keyv/sqlite'; import { log } from '../log.js'`,
-  'streams/operators/o.ts': `import { map } from 'rxjs/operators'; import { e } from '../../lib/errors.js'`,
+  'streams/operators/o.ts': `import { map } from 'rxjs/operators'; import { e } from '../../lib/errors.js'; import type { V } from '../values.js'`,
   'streams/a.ts': `import { of } from 'rxjs'; import { p } from '../lib/plugin/p.js'; import './operators/o.js'; import './values.js'`,
   'streams/host.ts': `import { a } from './a.js'; import { c } from '../lib/csi/c.js'`,
   'streams/main.ts': `import { parseArgs } from 'node:util'`,

@@ -32,7 +32,8 @@ const homes: Readonly<Record<string, RegExp>> = {
 const words = ['lib/plugin/plugin.ts', 'lib/task/task.ts']
 
 /** What of `test` is shipped, as `plugstream/testing` and `plugstream/conformance`. */
-const isShipped = (file: string): boolean => /^(lib|streams|test\/testing|test\/conformance)\//.test(file)
+const isShipped = (file: string): boolean =>
+  /^(lib|streams|test\/testing|test\/conformance)\//.test(file) && !file.endsWith('.test.ts')
 
 const rule = (name: string, forbids: (one: Import) => boolean): Rule => ({
   name,
@@ -79,7 +80,7 @@ export const rules: readonly Rule[] = [
       isStage(from) && to.startsWith('streams/') && !/^streams\/(operators\/.+|values|host-ports)\.ts$/.test(to),
   ),
   rule(
-    'an operator imports only rxjs, operators and what all of lib stands on',
+    'an operator imports only rxjs, operators, what all of lib stands on, and types',
     ({ from, to, typeOnly }) =>
       from.startsWith('streams/operators/') &&
       to !== 'rxjs' &&
@@ -87,9 +88,11 @@ export const rules: readonly Rule[] = [
       !/^(streams\/operators\/.+|lib\/[^/]+)$/.test(to),
   ),
   {
-    name: 'nothing a stage imports reaches an adapter',
+    name: 'nothing a stage or an operator imports reaches an adapter',
     breaks: ({ from, to }, all) =>
-      isStage(from) && to.startsWith('lib/') ? wayTo(all, to, isOutside)?.join(' → ') : undefined,
+      (isStage(from) || from.startsWith('streams/operators/')) && to.startsWith('lib/')
+        ? wayTo(all, to, isOutside)?.join(' → ')
+        : undefined,
   },
   rule(
     'an example imports the package by its name, rxjs and Node',
