@@ -50,7 +50,10 @@ export class Link {
   /** Tells later whether, since now, a connection was lost or none could be had. */
   noteLosses(): () => boolean {
     const losses = this.#losses
-    return () => (this.closed ? this.#sockets.size === 0 : this.#state !== 'connected' || this.#losses !== losses)
+    return () =>
+      this.closed
+        ? [...this.#sockets].every(({ destroyed }) => destroyed)
+        : this.#state !== 'connected' || this.#losses !== losses
   }
 
   /** Hears the present state in the call itself, then every change, until it is called off or the link closes. */
@@ -117,7 +120,8 @@ export class Link {
     credentials._createSecureConnector = (...target) => {
       const connector = createConnector(...target)
       const connect = async (socket: Socket) => {
-        if (this.closed) throw new Error('closed while it was connecting')
+        // The client may have one more attempt under way, and would keep what comes of it.
+        if (this.closed) throw new Error('the channel is closed')
         this.#sockets.add(socket)
         socket.once('close', () => this.#sockets.delete(socket))
         return connector.connect(socket)
