@@ -21,6 +21,7 @@ try {
   process.once('SIGTERM', () => void plugin.close().then(() => process.exit(0)))
   process.once('disconnect', () => process.exit(0))
   process.on('message', (message: ParentMessage) => void obey(plugin, message))
+  console.log(`the scripted plugin has started; its socket is ${plugin.socketPath}`)
   await tell({ kind: 'started' })
 } catch (failure) {
   console.error(messageOf(failure))
