@@ -10,7 +10,7 @@ import {
   timeout,
   type Observable,
 } from 'rxjs'
-import { PlugstreamError } from '../../lib/errors.js'
+import { invalidOption, PlugstreamError } from '../../lib/errors.js'
 
 export interface WaitOptions {
   signal?: AbortSignal
@@ -18,21 +18,30 @@ export interface WaitOptions {
   timeoutMs?: number
 }
 
+/** The longest a timer of Node can wait; with a longer time it fires at once. */
+const longestTimeoutMs = 2 ** 31 - 1
+
 /**
  * The first value of a stream as a promise. `waiting` says what for, in the message of the error.
  *
- * @throws ERR_TIMEOUT, ERR_ABORTED, and ERR_CLOSED where the stream ends without a value.
+ * @throws ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED where the stream ends without a value, and ERR_OPTION_INVALID.
  */
 export async function firstValue<T>(
   source$: Observable<T>,
   waiting: string,
   { signal, timeoutMs }: WaitOptions = {},
 ): Promise<T> {
-  const fail = (code: 'ERR_TIMEOUT' | 'ERR_ABORTED' | 'ERR_CLOSED', why: string): PlugstreamError =>
-    new PlugstreamError(code, `${waiting}: ${why}`, { cause: signal?.aborted ? signal.reason : undefined })
+  if (timeoutMs !== undefined && !(timeoutMs >= 0 && timeoutMs <= longestTimeoutMs))
+    throw invalidOption(
+      'timeoutMs',
+      timeoutMs,
+      `a number of ms from 0 to ${longestTimeoutMs}, or left out for no limit`,
+    )
+  const fail = (code: 'ERR_TIMEOUT' | 'ERR_ABORTED' | 'ERR_CLOSED', why: string, cause?: unknown): PlugstreamError =>
+    new PlugstreamError(code, `${waiting}: ${why}`, { cause })
   const aborted$ = signal
     ? (signal.aborted ? of(undefined) : fromEvent(signal, 'abort')).pipe(
-        switchMap(() => throwError(() => fail('ERR_ABORTED', 'aborted'))),
+        switchMap(() => throwError(() => fail('ERR_ABORTED', 'aborted', signal.reason))),
       )
     : NEVER
   const limited$ =

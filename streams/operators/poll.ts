@@ -22,8 +22,9 @@ export interface PollInit<T> {
 }
 
 /**
- * Looks at once, and again after each pause; two looks never overlap. An ask during a pause ends the pause; an ask during a look is
- * remembered, since that look may have seen the time before it: one more look follows at once.
+ * Looks at once, and again after each pause; two looks never overlap, and the first value of a look is what it came to. An ask during
+ * a pause ends the pause; an ask during a look is remembered, since that look may have seen the time before it: one more look follows
+ * at once.
  *
  * @example poll(() => probe(), { pauseMs: (last) => (last?.healthy ? 4_000 : 1_000), ask$: connectionLost$ })
  */
@@ -35,6 +36,7 @@ export function poll<T>(look: () => ObservableInput<T>, { pauseMs, ask$ = NEVER 
       asked$.next(false)
       return look()
     }).pipe(
+      take(1),
       tap((result) => (last = result)),
       repeat({ delay: () => race(timer(pauseMs(last)), asked$.pipe(filter(Boolean), take(1))) }),
     )
