@@ -9,12 +9,15 @@ import {
   map,
   of,
   pairwise,
+  retry,
   scan,
   shareReplay,
   startWith,
   switchMap,
   take,
+  tap,
   throttleTime,
+  throwError,
   timeout,
   withLatestFrom,
   type Observable,
@@ -23,29 +26,32 @@ import {
 import { firstLookAgainMs, lookAgainFactor, type Timing } from '../lib/defaults.js'
 import { messageOf } from '../lib/errors.js'
 import type { HealthReason } from '../lib/plugin/health.js'
-import type { ProbeAnswer } from '../lib/plugin/kind.js'
+import type { LinkState, ProbeAnswer } from '../lib/plugin/kind.js'
 import type { DialAnswer, SocketSight } from '../lib/plugin/socket.js'
 import { poll } from './operators/poll.js'
 import type { Connection, ConnectionState } from './values.js'
 
 export interface ConnectionPorts {
   /** Opens a channel when subscribed to, closes it when left. One value; never completes. */
-  connect(): Observable<Connection>
+  connect: () => Observable<Connection>
   /** A plain connect to the path, to tell why a call could not be made. */
-  dial(): ObservableInput<DialAnswer>
+  dial: () => ObservableInput<DialAnswer>
 }
+
+type ConnectionTiming = Pick<Timing, 'heartbeatMs' | 'unhealthyBeatMs' | 'probeTimeoutMs' | 'relookMs'>
 
 /**
  * What is seen at a socket's path flows in; what is known of the server behind it flows out, whenever that changes.
  *
  * A new identity means a new server: a new channel, and everything about it is learned anew. A missing or refused socket is hard
- * evidence and counts at once. A lost connection is no death: it is looked into now, and the answer decides. A probe that times out
- * is repeated at once, and two in a row count: the first may have been this process standing still.
+ * evidence and counts at once. A lost connection is no death: it is looked into now, and the answer decides. What can be chance, a
+ * probe that times out or a call that is lost, is repeated at once, and two in a row count: the first may have been this process
+ * standing still.
  */
 export function connectionStates(
   sight$: Observable<SocketSight>,
   ports: ConnectionPorts,
-  timing: Pick<Timing, 'heartbeatMs' | 'unhealthyBeatMs' | 'probeTimeoutMs' | 'relookMs'>,
+  timing: ConnectionTiming,
 ): Observable<ConnectionState> {
   return sight$.pipe(
     distinctUntilChanged(sameSight),
@@ -54,13 +60,24 @@ export function connectionStates(
     switchMap(([before, sight]) => {
       if (sight === undefined) return EMPTY
       if (sight.kind !== 'socket') return of(absent(sight))
-      const served$ = ports.connect().pipe(
-        switchMap((connection) => looks(connection, ports, timing)),
-        catchError((failure: unknown) => of(nobody(unhealthy('disconnected', messageOf(failure))))),
-      )
+      const served$ = served(ports, timing)
       return before?.kind === 'socket' ? concat(of(replaced), served$) : served$
     }),
     distinctUntilChanged(sameState),
+  )
+}
+
+/** A channel to one server and the looks over it; where that fails as such, another one after a pause. */
+function served(ports: ConnectionPorts, timing: ConnectionTiming): Observable<ConnectionState> {
+  return defer(() => ports.connect()).pipe(
+    switchMap((connection) => looks(connection, ports, timing)),
+    catchError((failure: unknown) =>
+      concat(
+        of(nobody(unhealthy('disconnected', messageOf(failure)))),
+        throwError(() => failure),
+      ),
+    ),
+    retry({ delay: timing.unhealthyBeatMs }),
   )
 }
 
@@ -68,7 +85,7 @@ export function connectionStates(
 function looks(
   connection: Connection,
   { dial }: ConnectionPorts,
-  timing: Pick<Timing, 'heartbeatMs' | 'unhealthyBeatMs' | 'probeTimeoutMs' | 'relookMs'>,
+  timing: ConnectionTiming,
 ): Observable<ConnectionState> {
   return defer(() => {
     const link$ = connection.link$.pipe(shareReplay({ bufferSize: 1, refCount: true }))
@@ -78,16 +95,15 @@ function looks(
       throttleTime(timing.relookMs, undefined, { leading: true, trailing: true }),
     )
     let failures = 0
-    const beat$ = poll(() => look(connection, link$, dial, timing.probeTimeoutMs), {
-      ask$: lost$,
-      pauseMs: (last) => {
-        failures = last?.healthy ? 0 : failures + 1
-        return failures === 0
-          ? timing.heartbeatMs
-          : Math.min(firstLookAgainMs * lookAgainFactor ** Math.min(failures - 1, 30), timing.unhealthyBeatMs)
-      },
-    })
-    return beat$.pipe(
+    const lookAndCount = (): Observable<Verdict> =>
+      look(connection, link$, dial, timing.probeTimeoutMs).pipe(
+        tap(({ healthy }) => (failures = healthy ? 0 : failures + 1)),
+      )
+    const pauseMs = (): number =>
+      failures === 0
+        ? timing.heartbeatMs
+        : Math.min(Math.round(firstLookAgainMs * lookAgainFactor ** (failures - 1)), timing.unhealthyBeatMs)
+    return poll(lookAndCount, { ask$: lost$, pauseMs }).pipe(
       withLatestFrom(epoch$),
       map(([verdict, epoch]) => ({ ...verdict, epoch, connection })),
     )
@@ -96,34 +112,38 @@ function looks(
 
 type Verdict = Omit<ConnectionState, 'epoch' | 'connection'>
 
-/** One look: dial first where there is no connection (its error is exact), then probe; what can be chance is tried once more. */
+/** One look, and a second one at once where the first came to what can be chance. */
 function look(
   connection: Connection,
-  link$: Observable<string>,
+  link$: Observable<LinkState>,
   dial: ConnectionPorts['dial'],
   probeTimeoutMs: number,
 ): Observable<Verdict> {
-  const reach = link$.pipe(
+  // Where there is no connection it dials first, since the error of a dial is exact.
+  const once$ = link$.pipe(
     take(1),
     switchMap((link): ObservableInput<DialAnswer> => (link === 'connected' ? of({ kind: 'connected' }) : dial())),
+    take(1),
+    switchMap((answer) => (answer.kind === 'connected' ? probed(connection, probeTimeoutMs) : of(refused(answer)))),
+    take(1),
+    catchError((failure: unknown) => of(unhealthy('disconnected', messageOf(failure)))),
   )
-  const attempt = (left: number): Observable<Verdict> =>
-    reach.pipe(
-      switchMap((answer) => {
-        if (answer.kind !== 'connected') return of(refused(answer))
-        const answeredBefore = connection.answered()
-        return from(connection.probe()).pipe(
-          timeout({ first: probeTimeoutMs, with: () => of({ kind: 'timeout' } as const) }),
-          catchError((failure: unknown) => of({ kind: 'unreachable', description: messageOf(failure) } as const)),
-          switchMap((probed) => {
-            if (probed.kind === 'timeout' && connection.answered() > answeredBefore) return of(ready)
-            const chance = probed.kind === 'timeout' || probed.kind === 'unreachable'
-            return chance && left > 0 ? attempt(left - 1) : of(judged(probed, probeTimeoutMs))
-          }),
-        )
-      }),
-    )
-  return attempt(1)
+  return once$.pipe(switchMap((verdict) => (mayBeChance(verdict) ? once$ : of(verdict))))
+}
+
+function mayBeChance({ reason }: Verdict): boolean {
+  return reason === 'probe-timeout' || reason === 'disconnected'
+}
+
+function probed(connection: Connection, probeTimeoutMs: number): Observable<Verdict> {
+  const answeredBefore = connection.answered()
+  // A busy plugin that misses a probe is alive all the same.
+  const late = (): ProbeAnswer | { kind: 'timeout' } =>
+    connection.answered() > answeredBefore ? { kind: 'ready' } : { kind: 'timeout' }
+  return from(connection.probe()).pipe(
+    timeout({ first: probeTimeoutMs, with: () => of(late()) }),
+    map((answer) => judged(answer, probeTimeoutMs)),
+  )
 }
 
 const ready: Verdict = { healthy: true, reason: 'ready', description: 'ready', answers: true }
