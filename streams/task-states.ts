@@ -9,23 +9,32 @@ export interface TaskStateChange {
   state: TaskState
 }
 
-/** Task events flow in; the state each leaves its task in flows out. A task that has stopped is forgotten with that state. */
+/**
+ * Task events flow in; the state each leaves its task in flows out. A task that has exited stays so until it has started again: what
+ * answers in its place meanwhile is not it. A task that has stopped is forgotten with that state.
+ */
 export function taskStates(taskEvent$: Observable<TaskEvent>): Observable<TaskStateChange> {
   return defer(() => {
-    const runs = new Map<string, number>()
+    const states = new Map<string, TaskState>()
     let started = 0
     return taskEvent$.pipe(
       map((event) => {
         const { allocId, taskName } = event.task
         const key = taskKey(event.task)
         // counted over all tasks: a task that comes back under a name that was used before must not repeat a number
-        if (event.kind === 'started') runs.set(key, ++started)
-        const run = runs.get(key) ?? 0
-        if (event.kind === 'stopped') runs.delete(key)
-        return { allocId, taskName, state: { phase: phases[event.kind], run, description: describe(event) } }
+        const run = event.kind === 'started' ? ++started : (states.get(key)?.run ?? 0)
+        const state = next(states.get(key), event, run)
+        if (event.kind === 'stopped') states.delete(key)
+        else states.set(key, state)
+        return { allocId, taskName, state }
       }),
     )
   })
+}
+
+function next(before: TaskState | undefined, event: TaskEvent, run: number): TaskState {
+  if (event.kind === 'prestart' && before?.phase === 'exited') return before
+  return { phase: phases[event.kind], run, description: describe(event) }
 }
 
 const phases = {

@@ -6,6 +6,7 @@ import type { PluginInfo, PluginRef, PluginType, RegistryEvent } from '../lib/pl
 
 /** What the host's tasks are doing, as far as it was told. `run` grows with every start, so that no two runs are mistaken. */
 export interface TaskState {
+  /** `exited` stays until the next start, `starting` is before the first. */
   phase: 'unknown' | 'starting' | 'running' | 'exited' | 'stopping' | 'stopped'
   run: number
   /** For people: how it exited. */
@@ -47,7 +48,7 @@ export interface ConnectionTarget {
 /** A registered instance, as a value with its own streams. */
 export interface PluginInstance {
   ref: PluginRef
-  /** Restored from the store, and not registered anew since. */
+  /** Its registration was restored from the store. */
   restored: boolean
   /** The instance now, then after every update; completes when it goes. */
   plugin$: Observable<PluginInfo>
