@@ -5,41 +5,49 @@ import {
   defer,
   distinctUntilChanged,
   EMPTY,
+  endWith,
   filter,
-  from,
-  groupBy,
   ignoreElements,
   map,
-  mergeMap,
+  merge,
+  NEVER,
   of,
   pairwise,
+  repeat,
   ReplaySubject,
   retry,
   share,
+  shareReplay,
   startWith,
   switchMap,
   take,
   takeUntil,
   takeWhile,
   tap,
-  timer,
+  throwError,
   type Observable,
   type ObservableInput,
+  type OperatorFunction,
 } from 'rxjs'
-import { storeRetryMaxMs, storeRetryMs, type Timing } from '../lib/defaults.js'
+import type { Timing } from '../lib/defaults.js'
 import { messageOf } from '../lib/errors.js'
+import type { HealthReason } from '../lib/plugin/health.js'
 import type { PluginIdentity } from '../lib/plugin/kind.js'
 import { instanceKey, refOf, type PluginInfo, type RegistryChange, type RegistryEvent } from '../lib/plugin/plugin.js'
-import type { ConnectionState, ConnectionTarget, PluginInstance, TaskState } from './values.js'
+import { poll } from './operators/poll.js'
+import { retryStoreWrite } from './operators/retry-store-write.js'
+import type { Connection, ConnectionState, ConnectionTarget, PluginInstance, TaskState } from './values.js'
 
 export interface InstancePorts {
   /** The state of the task that serves an instance; present state first, and phase `unknown` where nothing was told of it. */
-  taskState(plugin: PluginInfo): Observable<TaskState>
+  taskState: (plugin: PluginInfo) => Observable<TaskState>
   /** What is known of the server behind a socket; present state first. Shared by all who ask for one target. */
-  connection(target: ConnectionTarget): Observable<ConnectionState>
+  connection: (target: ConnectionTarget) => Observable<ConnectionState>
   /** Changes the registry; answers when saved. */
-  apply(change: RegistryChange): ObservableInput<unknown>
+  apply: (change: RegistryChange) => ObservableInput<unknown>
 }
+
+type InstanceTiming = Pick<Timing, 'unhealthyBeatMs'>
 
 /**
  * Registry events flow in (`registry.watch$`); one value per present instance flows out, with streams of its own.
@@ -50,32 +58,42 @@ export interface InstancePorts {
 export function pluginInstances(
   registryEvent$: Observable<RegistryEvent>,
   ports: InstancePorts,
-  timing: Pick<Timing, 'unhealthyBeatMs'>,
+  timing: InstanceTiming,
 ): Observable<PluginInstance> {
-  return registryEvent$.pipe(
-    groupBy((event) => instanceKey(event.plugin), {
-      duration: (event$) => event$.pipe(filter(isGone)),
-      connector: () => new ReplaySubject<RegistryEvent>(1),
-    }),
-    mergeMap((event$) =>
-      event$.pipe(
-        take(1),
-        filter((first) => !isGone(first)),
-        map((first) => instanceOf(first, event$, ports, timing)),
-      ),
-    ),
-  )
+  return defer(() => {
+    // Not by groupBy: with a duration it ends a group before those in it hear the event that ends it.
+    const present = new Map<string, ReplaySubject<RegistryEvent>>()
+    const tellAll = (tell: (event$: ReplaySubject<RegistryEvent>) => void): void => [...present.values()].forEach(tell)
+    return registryEvent$.pipe(
+      map((event) => {
+        const key = instanceKey(event.plugin)
+        const known$ = present.get(key)
+        const event$ = known$ ?? new ReplaySubject<RegistryEvent>(1)
+        if (isGone(event)) present.delete(key)
+        else present.set(key, event$)
+        event$.next(event)
+        if (isGone(event)) event$.complete()
+        return known$ || isGone(event) ? undefined : instanceOf(event, event$, ports, timing)
+      }),
+      filter((instance) => instance !== undefined),
+      tap({
+        complete: () => tellAll((event$) => event$.complete()),
+        error: (failure) => tellAll((event$) => event$.error(failure)),
+      }),
+    )
+  })
 }
 
 function instanceOf(
   first: RegistryEvent,
   event$: Observable<RegistryEvent>,
   ports: InstancePorts,
-  timing: Pick<Timing, 'unhealthyBeatMs'>,
+  timing: InstanceTiming,
 ): PluginInstance {
-  const gone$ = event$.pipe(filter(isGone), take(1))
+  const gone$ = event$.pipe(filter(isGone))
+  const ended$ = event$.pipe(ignoreElements(), endWith(true))
   const plugin$ = event$.pipe(
-    takeWhile((event) => !isGone(event)),
+    filter((event) => !isGone(event)),
     map((event) => event.plugin),
   )
   const socketPath$ = plugin$.pipe(
@@ -94,81 +112,140 @@ function instanceOf(
       if (target === undefined) return EMPTY
       const [socketPath, task] = target
       if (task.phase === 'exited') return of(exited(task))
-      const state$ = ports.connection({ type: first.plugin.type, socketPath, run: task.run })
+      const state$ = lasting(
+        defer(() => ports.connection({ type: first.plugin.type, socketPath, run: task.run })),
+        timing,
+      )
       // What was known is known of another server; after an exit that has been said already.
       return before && before[1].phase !== 'exited' ? concat(of(moved), state$) : state$
     }),
     identified(plugin$, ports, timing),
     catchError((failure: unknown) => of(broken(messageOf(failure)))),
-    takeUntil(gone$),
+    takeUntil(ended$),
     share({ connector: () => new ReplaySubject<ConnectionState>(1) }),
   )
   return { ref: refOf(first.plugin), restored: first.restored, plugin$, state$, gone$ }
 }
 
-/** Lets a healthy state pass once the plugin has said, over this very connection, who it is. */
+/** A connection that fails as such is asked for again: an instance is not to be given up for it. */
+function lasting(
+  state$: Observable<ConnectionState>,
+  { unhealthyBeatMs }: InstanceTiming,
+): Observable<ConnectionState> {
+  return state$.pipe(
+    catchError((failure: unknown) =>
+      concat(
+        of(broken(messageOf(failure))),
+        throwError(() => failure),
+      ),
+    ),
+    retry({ delay: unhealthyBeatMs }),
+  )
+}
+
+/** Lets a healthy state pass once the plugin has said, over this very connection, who it is, and the registry was told. */
 function identified(
-  plugin$: Observable<PluginInfo>,
+  updated$: Observable<PluginInfo>,
   { apply }: InstancePorts,
-  { unhealthyBeatMs }: Pick<Timing, 'unhealthyBeatMs'>,
-): (state$: Observable<ConnectionState>) => Observable<ConnectionState> {
+  { unhealthyBeatMs }: InstanceTiming,
+): OperatorFunction<ConnectionState, ConnectionState> {
   return (state$) =>
     defer(() => {
-      let known: ConnectionState | undefined
-      const pass = (state: ConnectionState): Observable<ConnectionState> => of(state).pipe(tap(() => (known = state)))
-      const asked = (state: ConnectionState): Observable<ConnectionState> =>
-        combineLatest([from(state.connection?.identify() ?? EMPTY), plugin$.pipe(take(1))]).pipe(
-          switchMap(([identity, plugin]) =>
-            isSame(identity, plugin) ? pass(state) : updated(state, identity, plugin),
-          ),
-          catchError((failure: unknown) =>
-            concat(
-              of({ ...state, healthy: false, reason: 'probe-failed' as const, description: messageOf(failure) }),
-              timer(unhealthyBeatMs).pipe(switchMap(() => asked(state))),
-            ),
-          ),
+      const plugin$ = concat(updated$, NEVER).pipe(shareReplay({ bufferSize: 1, refCount: true }))
+      const now$ = plugin$.pipe(take(1))
+      /** The last state that was healthy, and the plugin it was said of. */
+      let known: { state: ConnectionState; plugin: PluginInfo } | undefined
+
+      const passed = (state: ConnectionState): Observable<ConnectionState> =>
+        now$.pipe(
+          tap((plugin) => (known = { state, plugin })),
+          map(() => state),
         )
-      const updated = (
-        state: ConnectionState,
-        identity: PluginIdentity,
-        plugin: PluginInfo,
-      ): Observable<ConnectionState> => {
-        const description = `${identity.provider} ${identity.version} answers now`
-        const save$ = defer(() => apply({ kind: 'register', plugin: { ...plugin, ...identity } })).pipe(
+      const told = (state: ConnectionState, identity: PluginIdentity): Observable<ConnectionState> => {
+        const save$ = now$.pipe(
+          switchMap((plugin) => apply({ kind: 'register', plugin: { ...plugin, ...identity } })),
+          take(1),
           ignoreElements(),
         )
         return concat(
-          of({ ...state, healthy: false, reason: 'socket-replaced' as const, description }),
+          of(unlike(state, 'socket-replaced', `${identity.provider} ${identity.version} answers now`)),
           // A store that cannot save is no fault of the plugin: it is healthy meanwhile, and the save is tried again.
-          save$.pipe(catchError(() => concat(of(state), save$.pipe(retry({ delay: storeRetryDelay }))))),
-          pass(state),
+          save$.pipe(
+            catchError(() =>
+              concat(
+                of(state),
+                save$.pipe(
+                  retryStoreWrite(),
+                  catchError(() => NEVER),
+                ),
+              ),
+            ),
+          ),
+          passed(state),
         )
       }
-      return state$.pipe(
-        switchMap((state) =>
-          !state.healthy || (known?.connection === state.connection && known?.epoch === state.epoch)
-            ? of(state)
-            : asked(state),
-        ),
+      const asked = (state: ConnectionState, connection: Connection): Observable<ConnectionState> =>
+        poll(() => answerOf(connection), { pauseMs: () => unhealthyBeatMs }).pipe(
+          takeWhile(({ identity }) => !identity, true),
+          distinctUntilChanged((a, b) => !b.identity && a.failure === b.failure),
+          switchMap(({ identity, failure }) =>
+            identity
+              ? now$.pipe(switchMap((plugin) => (isSame(identity, plugin) ? passed(state) : told(state, identity))))
+              : of(unlike(state, 'probe-failed', failure)),
+          ),
+        )
+      const confirmed = (state: ConnectionState, connection: Connection): Observable<ConnectionState> => {
+        const isKnown = (plugin: PluginInfo): boolean =>
+          known?.state.connection === connection && known.state.epoch === state.epoch && isSame(known.plugin, plugin)
+        const changedByHand$ = plugin$.pipe(
+          filter((plugin) => !isKnown(plugin)),
+          take(1),
+          map(({ version }) => unlike(state, 'socket-replaced', `it was registered anew as version ${version}`)),
+        )
+        return concat(
+          now$.pipe(switchMap((plugin) => (isKnown(plugin) ? of(state) : asked(state, connection)))),
+          changedByHand$,
+        ).pipe(repeat())
+      }
+      const confirmed$ = state$.pipe(
+        switchMap((state) => (state.healthy && state.connection ? confirmed(state, state.connection) : of(state))),
         distinctUntilChanged(),
       )
+      // Listens from the start: who follows both hears of the doubt about a state before the plugin that raises it.
+      return merge(confirmed$, plugin$.pipe(ignoreElements()))
     })
 }
 
-function storeRetryDelay(_: unknown, count: number): Observable<unknown> {
-  return timer(Math.min(storeRetryMs * 2 ** Math.min(count - 1, 20), storeRetryMaxMs))
+interface IdentityAnswer {
+  identity?: PluginIdentity
+  failure?: string
+}
+
+/** Who answers; asked once more where it fails, since a connection that closes may lose a call. */
+function answerOf(connection: Connection): Observable<IdentityAnswer> {
+  return defer(() => connection.identify()).pipe(
+    take(1),
+    retry(1),
+    map((identity) => ({ identity })),
+    catchError((failure: unknown) => of({ failure: messageOf(failure) })),
+  )
 }
 
 function isGone(event: RegistryEvent): boolean {
   return event.kind === 'deregistered'
 }
 
-function isSame(identity: PluginIdentity, plugin: PluginInfo): boolean {
-  return identity.version === plugin.version && identity.provider === plugin.provider
+function isSame(a: PluginIdentity, b: PluginIdentity): boolean {
+  return a.version === b.version && a.provider === b.provider
+}
+
+/** The same connection, and yet not healthy. */
+function unlike(state: ConnectionState, reason: HealthReason, description = ''): ConnectionState {
+  return { ...state, healthy: false, reason, description }
 }
 
 const moved: ConnectionState = {
-  ...broken('it was told to be elsewhere; it has not answered there yet'),
+  ...broken('it moved or was started again; it has not answered since'),
   reason: 'socket-replaced',
 }
 
