@@ -515,6 +515,30 @@ describe('run tasks', () => {
       ])
     }))
 
+  it('goes on when the observer of its states throws, which is uncaught as from any subscriber', async () => {
+    const listeners = process.listeners('unhandledRejection')
+    process.removeAllListeners('unhandledRejection')
+    const thrown: unknown[] = []
+    process.on('unhandledRejection', (reason) => void thrown.push(reason))
+    try {
+      const error = new Error('observer')
+      const state = {
+        next: () => {
+          throw error
+        },
+      }
+      marbles((helpers) => {
+        const machine = new Machine(helpers, [run('-----o', 'o')])
+        machine.play(helpers.cold('(a|)', { a: one }), { end: '-----|', init: { state } })
+      })
+      await new Promise(setImmediate)
+      expect(thrown).to.deep.equal([error, error, error, error])
+    } finally {
+      process.removeAllListeners('unhandledRejection')
+      for (const listener of listeners) process.on('unhandledRejection', listener)
+    }
+  })
+
   it('starts nothing before somebody subscribes, and runs tasks of its own for each who does', () =>
     marbles((helpers) => {
       const machine = new Machine(helpers)
