@@ -127,9 +127,11 @@ async function failure(
   if (error.code === status.CANCELLED && signal?.aborted) return aborted(rpc, signal)
   if (!mayBeOfConnection(error)) return rpcError(rpc, error, request, false)
   if (error.details.startsWith('Channel closed before')) return closed(rpc)
+  // The client's words, since by now there may be a connection.
+  const hadNone = error.details.startsWith('No connection established')
   // If it was the connection, its end is known in the next turn at the latest.
   await nextTurn()
-  return rpcError(rpc, error, request, wasLost())
+  return rpcError(rpc, error, request, hadNone || wasLost())
 }
 
 /** Whether the client may have made the error itself because a connection ended. A plugin may answer with any of these, too. */

@@ -21,11 +21,11 @@ export type CsiRpc = Exclude<keyof AllCalls, 'GetMetadataAllocated' | 'GetMetada
 
 /** What a call takes; every field may be left out. */
 export type CsiRequest<Rpc extends CsiRpc> =
-  AllCalls[Rpc] extends MethodDefinition<infer Request, infer _R, infer _Q, infer _A> ? Request : never
+  AllCalls[Rpc] extends MethodDefinition<infer Request extends object, infer _R, infer _Q, infer _A> ? Request : never
 
 /** What it answers; int64 as decimal text, enum values by name (by number where the name is not known), what is absent as null. */
 export type CsiResponse<Rpc extends CsiRpc> =
-  AllCalls[Rpc] extends MethodDefinition<infer _Q, infer _R, infer _A, infer Response> ? Response : never
+  AllCalls[Rpc] extends MethodDefinition<infer _Q, infer _R, infer _A, infer Response extends object> ? Response : never
 
 export interface CsiCallOptions {
   signal?: AbortSignal

@@ -29,9 +29,12 @@ export function grpcCodeOf(error: unknown): string | undefined {
   return isRpc ? (error.details['grpcCode'] as string) : undefined
 }
 
+/** What the client puts around the one error that says why there is no connection. */
+const wrapping = /^No connection established\. Last error: (Error: )?|( \([\dTZ:.-]+\))?\. Resolution note:.*$/g
+
 /** One line, without a stack, and not too long. */
 function shortened(details: string): string {
   const [text = ''] = details.split(/\n\s+at /, 1)
-  const line = text.replaceAll(/\s+/g, ' ').trim()
+  const line = text.replaceAll(/\s+/g, ' ').replaceAll(wrapping, '').trim()
   return line.length > longestText ? `${line.slice(0, longestText)}…` : line
 }

@@ -298,10 +298,10 @@ describe('CsiChannel', () => {
 
     it('tells why there is no connection: no file, a file that is no socket', async () => {
       const missing = await caught(open().call('Probe'))
-      expect(missing.message).to.include('ENOENT')
+      expect(missing.message).to.equal(`Probe failed: UNAVAILABLE: connect ENOENT ${socketPath}`)
       writeFileSync(socketPath, '')
       const file = await caught(open().call('Probe'))
-      expect(file.message).to.include('ECONNREFUSED')
+      expect(file.message).to.equal(`Probe failed: UNAVAILABLE: connect ECONNREFUSED ${socketPath}`)
       for (const failure of [missing, file])
         expect(failure.details).to.include({ grpcCode: 'UNAVAILABLE', connectionLost: true })
     })
