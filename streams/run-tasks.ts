@@ -110,7 +110,9 @@ export function runTasks(
       // Whoever is told something and answers at once is heard after everybody was told.
       observeOn(queueScheduler),
       filter((input) => accepted(input, init)),
-      groupBy(taskKey, { duration: ({ key }) => stopped$.pipe(filter((stopped) => stopped === key)) }),
+      groupBy((input: TaskSpec | TaskOrder) => taskKey(input), {
+        duration: ({ key }) => stopped$.pipe(filter((stopped) => stopped === key)),
+      }),
       mergeMap((task$) => runTask(task$, driver, ports, init, () => stopped$.next(task$.key))),
       concatWith(defer(() => failed$)),
     )
@@ -196,8 +198,8 @@ function runTask(
       connect((run$) =>
         merge(
           run$.pipe(
-            map(stateOf),
-            distinctUntilChanged(sameValue),
+            map((run) => stateOf(run)),
+            distinctUntilChanged((a, b) => sameValue(a, b)),
             tap((state) => state && tell(init.state, { ...state, at: clock() })),
             ignoreElements(),
           ),

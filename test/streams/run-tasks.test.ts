@@ -119,7 +119,7 @@ class Machine {
 describe('run tasks', () => {
   it('never: waits', () =>
     marbles((helpers) => {
-      const source = helpers.cold('-')
+      const source = helpers.cold<TaskSpec>('-')
       expect(new Machine(helpers).play(source, { until: '--!' })).to.deep.equal([])
       helpers.expectSubscribed(source, '^-!')
     }))
