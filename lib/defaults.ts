@@ -59,6 +59,9 @@ export const socketPathLimitBytes = process.platform === 'darwin' ? 103 : 107
 /** Sequence numbers are reserved in the store in blocks of this size, so that they grow over restarts without a write each. */
 export const seqBlock = 1_000
 
+/** How long a store may take for a save before that is told as a problem. It is waited for all the same: what it does is unknown. */
+export const storeStallMs = 5_000
+
 /** Pause before a store that could not save is tried again; doubles up to the second figure. */
 export const storeRetryMs = 100
 export const storeRetryMaxMs = 5_000
