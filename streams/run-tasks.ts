@@ -18,24 +18,23 @@ import {
   observeOn,
   of,
   queueScheduler,
-  ReplaySubject,
   retry,
   scan,
-  share,
   Subject,
   switchMap,
   take,
   takeWhile,
   tap,
   throwError,
+  timeout,
   timer,
   type GroupedObservable,
   type Observable,
   type ObservableInput,
 } from 'rxjs'
 import { now, random } from '../lib/clock.js'
-import { stopAgainMs, stopGraceMs } from '../lib/defaults.js'
-import { messageOf } from '../lib/errors.js'
+import { killPatienceMs, stopAgainMs, stopGraceMs } from '../lib/defaults.js'
+import { messageOf, PlugstreamError } from '../lib/errors.js'
 import type { TaskExit, TaskSpec } from '../lib/task/driver.js'
 import { step } from '../lib/task/run-step.js'
 import { absentTask, type Doing, type RunInput, type TaskRun } from '../lib/task/task-run.js'
@@ -43,6 +42,7 @@ import { stateOf, type TaskRunState } from '../lib/task/task-run-state.js'
 import { readTaskInput, sameValue, type TaskOrder } from '../lib/task/task-spec.js'
 import { taskKey, type PluginTask, type TaskEvent, type TaskResources } from '../lib/task/task.js'
 import type { HostPorts } from './host-ports.js'
+import { outlive } from './operators/outlive.js'
 
 /** What the runner needs of a run, of a driver and of its host; every `TaskHandle`, `TaskDriver` and `HostPorts` is one. */
 export interface RunHandle {
@@ -226,17 +226,9 @@ function preparing(ports: RunPorts, spec: TaskSpec): Observable<Input> {
   )
 }
 
-/** Subscribed to once, and not called back when everybody has left: what has begun by then must be ended or let go. */
+/** What has begun when everybody has left must be ended or let go. */
 function beginning(driver: RunDriver, spec: TaskSpec, resources: TaskResources): Observable<RunHandle> {
-  return defer(() => driver.start(spec, resources)).pipe(
-    first(),
-    share({
-      connector: () => new ReplaySubject<RunHandle>(1),
-      resetOnComplete: false,
-      resetOnError: false,
-      resetOnRefCountZero: false,
-    }),
-  )
+  return defer(() => driver.start(spec, resources)).pipe(first(), outlive())
 }
 
 function failed(failure: unknown): Observable<Input> {
@@ -261,7 +253,10 @@ function clearing(handle: RunHandle, graceMs: number): Observable<Input> {
   )
 }
 
-/** The runner is left: a run that is being ended, or is not to be kept, is ended all the same. */
+/**
+ * The runner is left: a run that is being ended, or is not to be kept, is ended all the same. Whoever waits for that is not kept waiting
+ * for a process that cannot be ended; the work goes on.
+ */
 function leave(
   { spec, doing, after }: Run,
   begun$: Observable<RunHandle>,
@@ -269,17 +264,24 @@ function leave(
   ports: RunPorts,
 ): void {
   if (doing.kind !== 'start' && doing.kind !== 'run' && doing.kind !== 'stop') return
+  const graceMs = spec?.stopGraceMs ?? stopGraceMs
   const handle$ = doing.kind === 'start' ? begun$.pipe(catchError(() => EMPTY)) : of(doing.handle)
   const keeps = onClose === 'keep' && after === undefined
   const work$ = handle$.pipe(
     mergeMap((handle) =>
-      defer(() => (keeps ? EMPTY : handle.stop(spec?.stopGraceMs ?? stopGraceMs))).pipe(
+      defer(() => (keeps ? EMPTY : handle.stop(graceMs))).pipe(
         take(1),
         finalize(() => handle.release()),
       ),
     ),
+    outlive(),
+    timeout({ first: graceMs + killPatienceMs, with: () => throwError(() => notGone(spec)) }),
   )
   const work = lastValueFrom(work$, { defaultValue: undefined })
   work.catch(() => undefined) // told by whoever waits
   ports.waitOnClose?.(work)
+}
+
+function notGone(task: TaskSpec | undefined): PlugstreamError {
+  return new PlugstreamError('ERR_TIMEOUT', `task ${task?.taskName} of alloc ${task?.allocId} cannot be ended`)
 }

@@ -325,6 +325,18 @@ describe('run tasks', () => {
         expect(machine.awaited.concat(waiting.awaited)).to.deep.equal([])
       }))
 
+    it('early unsubscribe: keeps nobody waiting for what cannot be ended, and goes on ending it', async () => {
+      let machine!: Machine
+      marbles((helpers) => {
+        machine = new Machine(helpers, [run('-', '20s t')])
+        const log = machine.play(helpers.cold('a', { a: one }), { until: '---!' })
+        expect(log.slice(3)).to.deep.equal(['3: stop 1 within 50', '20003: release 1'])
+      })
+      const [left] = await Promise.allSettled(machine.awaited)
+      expect(left).to.have.nested.property('reason.message', 'task t of alloc 1 cannot be ended')
+      expect(left).to.have.nested.property('reason.code', 'ERR_TIMEOUT')
+    })
+
     it('early unsubscribe: is told that a run could not be ended, by whoever waits', async () => {
       let machine!: Machine
       marbles((helpers) => {
