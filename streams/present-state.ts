@@ -1,4 +1,4 @@
-import { defer, finalize, Observable, Subject, type Subscription } from 'rxjs'
+import { defer, filter, finalize, Observable, Subject, type Subscription } from 'rxjs'
 
 /** A stream of keyed values that also knows the newest value of each key. */
 export interface PresentState<T> {
@@ -28,6 +28,7 @@ export function presentState<T>(
   const live$ = new Subject<T>()
   const waiting: T[] = []
   let busy = false
+  let telling: object | undefined // as long as a value is told: which one
 
   const inTurn = (work: () => void): void => {
     if (busy) return work()
@@ -43,8 +44,10 @@ export function presentState<T>(
     const key = keyOf(value)
     if (isLast(value)) present.delete(key)
     else present.set(key, value)
+    telling = {}
     listeners.get(key)?.next(value)
     live$.next(value)
+    telling = undefined
   }
   const end = (): void => {
     for (const listener$ of [...listeners.values()]) listener$.complete()
@@ -58,8 +61,9 @@ export function presentState<T>(
   const replaying = (values: () => Iterable<T>, rest$: Observable<T>): Observable<T> =>
     new Observable<T>((subscriber) => {
       inTurn(() => {
+        const heard = telling
         for (const value of [...values()]) subscriber.next(value)
-        subscriber.add(rest$.subscribe(subscriber))
+        subscriber.add(rest$.pipe(filter(() => telling !== heard)).subscribe(subscriber))
       })
     })
   const liveOf = (key: string): Observable<T> =>
