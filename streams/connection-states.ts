@@ -9,7 +9,6 @@ import {
   map,
   of,
   pairwise,
-  retry,
   scan,
   shareReplay,
   startWith,
@@ -17,7 +16,6 @@ import {
   take,
   tap,
   throttleTime,
-  throwError,
   timeout,
   withLatestFrom,
   type Observable,
@@ -29,6 +27,7 @@ import type { HealthReason } from '../lib/plugin/health.js'
 import type { LinkState, ProbeAnswer } from '../lib/plugin/kind.js'
 import type { DialAnswer, SocketSight } from '../lib/plugin/socket.js'
 import { poll } from './operators/poll.js'
+import { retrySaying } from './operators/retry-saying.js'
 import type { Connection, ConnectionState } from './values.js'
 
 export interface ConnectionPorts {
@@ -71,13 +70,10 @@ export function connectionStates(
 function served(ports: ConnectionPorts, timing: ConnectionTiming): Observable<ConnectionState> {
   return defer(() => ports.connect()).pipe(
     switchMap((connection) => looks(connection, ports, timing)),
-    catchError((failure: unknown) =>
-      concat(
-        of(nobody(unhealthy('disconnected', messageOf(failure)))),
-        throwError(() => failure),
-      ),
+    retrySaying(
+      (failure) => nobody(unhealthy('disconnected', messageOf(failure))),
+      () => timing.unhealthyBeatMs,
     ),
-    retry({ delay: timing.unhealthyBeatMs }),
   )
 }
 

@@ -9,34 +9,23 @@ import {
   filter,
   ignoreElements,
   map,
-  merge,
-  NEVER,
   of,
   pairwise,
-  repeat,
   ReplaySubject,
-  retry,
   share,
-  shareReplay,
   startWith,
   switchMap,
-  take,
   takeUntil,
-  takeWhile,
   tap,
-  throwError,
   type Observable,
   type ObservableInput,
-  type OperatorFunction,
 } from 'rxjs'
 import type { Timing } from '../lib/defaults.js'
 import { messageOf } from '../lib/errors.js'
-import type { HealthReason } from '../lib/plugin/health.js'
-import type { PluginIdentity } from '../lib/plugin/kind.js'
 import { instanceKey, refOf, type PluginInfo, type RegistryChange, type RegistryEvent } from '../lib/plugin/plugin.js'
-import { poll } from './operators/poll.js'
-import { retryStoreWrite } from './operators/retry-store-write.js'
-import type { Connection, ConnectionState, ConnectionTarget, PluginInstance, TaskState } from './values.js'
+import { identified } from './operators/identified.js'
+import { retrySaying } from './operators/retry-saying.js'
+import type { ConnectionState, ConnectionTarget, PluginInstance, TaskState } from './values.js'
 
 export interface InstancePorts {
   /** The state of the task that serves an instance; present state first, and phase `unknown` where nothing was told of it. */
@@ -88,7 +77,7 @@ function instanceOf(
   first: RegistryEvent,
   event$: Observable<RegistryEvent>,
   ports: InstancePorts,
-  timing: InstanceTiming,
+  { unhealthyBeatMs }: InstanceTiming,
 ): PluginInstance {
   const gone$ = event$.pipe(filter(isGone))
   const ended$ = event$.pipe(ignoreElements(), endWith(true))
@@ -112,147 +101,38 @@ function instanceOf(
       if (target === undefined) return EMPTY
       const [socketPath, task] = target
       if (task.phase === 'exited') return of(exited(task))
-      const state$ = lasting(
-        defer(() => ports.connection({ type: first.plugin.type, socketPath, run: task.run })),
-        timing,
+      const state$ = defer(() => ports.connection({ type: first.plugin.type, socketPath, run: task.run })).pipe(
+        retrySaying(broken, () => unhealthyBeatMs), // an instance is not to be given up for it
       )
       // What was known is known of another server; after an exit that has been said already.
-      return before && before[1].phase !== 'exited' ? concat(of(moved), state$) : state$
+      return before && before[1].phase !== 'exited' ? concat(of(nobody), state$) : state$
     }),
-    identified(plugin$, ports, timing),
-    catchError((failure: unknown) => of(broken(messageOf(failure)))),
+    identified({ plugin$, apply: ports.apply, unhealthyBeatMs }),
+    catchError((failure: unknown) => of(broken(failure))),
     takeUntil(ended$),
     share({ connector: () => new ReplaySubject<ConnectionState>(1) }),
   )
   return { ref: refOf(first.plugin), restored: first.restored, plugin$, state$, gone$ }
 }
 
-/** A connection that fails as such is asked for again: an instance is not to be given up for it. */
-function lasting(
-  state$: Observable<ConnectionState>,
-  { unhealthyBeatMs }: InstanceTiming,
-): Observable<ConnectionState> {
-  return state$.pipe(
-    catchError((failure: unknown) =>
-      concat(
-        of(broken(messageOf(failure))),
-        throwError(() => failure),
-      ),
-    ),
-    retry({ delay: unhealthyBeatMs }),
-  )
-}
-
-/** Lets a healthy state pass once the plugin has said, over this very connection, who it is, and the registry was told. */
-function identified(
-  updated$: Observable<PluginInfo>,
-  { apply }: InstancePorts,
-  { unhealthyBeatMs }: InstanceTiming,
-): OperatorFunction<ConnectionState, ConnectionState> {
-  return (state$) =>
-    defer(() => {
-      const plugin$ = concat(updated$, NEVER).pipe(shareReplay({ bufferSize: 1, refCount: true }))
-      const now$ = plugin$.pipe(take(1))
-      /** The last state that was healthy, and the plugin it was said of. */
-      let known: { state: ConnectionState; plugin: PluginInfo } | undefined
-
-      const passed = (state: ConnectionState): Observable<ConnectionState> =>
-        now$.pipe(
-          tap((plugin) => (known = { state, plugin })),
-          map(() => state),
-        )
-      const told = (state: ConnectionState, identity: PluginIdentity): Observable<ConnectionState> => {
-        const save$ = now$.pipe(
-          switchMap((plugin) => apply({ kind: 'register', plugin: { ...plugin, ...identity } })),
-          take(1),
-          ignoreElements(),
-        )
-        return concat(
-          of(unlike(state, 'socket-replaced', `${identity.provider} ${identity.version} answers now`)),
-          // A store that cannot save is no fault of the plugin: it is healthy meanwhile, and the save is tried again.
-          save$.pipe(
-            catchError(() =>
-              concat(
-                of(state),
-                save$.pipe(
-                  retryStoreWrite(),
-                  catchError(() => NEVER),
-                ),
-              ),
-            ),
-          ),
-          passed(state),
-        )
-      }
-      const asked = (state: ConnectionState, connection: Connection): Observable<ConnectionState> =>
-        poll(() => answerOf(connection), { pauseMs: () => unhealthyBeatMs }).pipe(
-          takeWhile(({ identity }) => !identity, true),
-          distinctUntilChanged((a, b) => !b.identity && a.failure === b.failure),
-          switchMap(({ identity, failure }) =>
-            identity
-              ? now$.pipe(switchMap((plugin) => (isSame(identity, plugin) ? passed(state) : told(state, identity))))
-              : of(unlike(state, 'probe-failed', failure)),
-          ),
-        )
-      const confirmed = (state: ConnectionState, connection: Connection): Observable<ConnectionState> => {
-        const isKnown = (plugin: PluginInfo): boolean =>
-          known?.state.connection === connection && known.state.epoch === state.epoch && isSame(known.plugin, plugin)
-        const changedByHand$ = plugin$.pipe(
-          filter((plugin) => !isKnown(plugin)),
-          take(1),
-          map(({ version }) => unlike(state, 'socket-replaced', `it was registered anew as version ${version}`)),
-        )
-        return concat(
-          now$.pipe(switchMap((plugin) => (isKnown(plugin) ? of(state) : asked(state, connection)))),
-          changedByHand$,
-        ).pipe(repeat())
-      }
-      const confirmed$ = state$.pipe(
-        switchMap((state) => (state.healthy && state.connection ? confirmed(state, state.connection) : of(state))),
-        distinctUntilChanged(),
-      )
-      // Listens from the start: who follows both hears of the doubt about a state before the plugin that raises it.
-      return merge(confirmed$, plugin$.pipe(ignoreElements()))
-    })
-}
-
-interface IdentityAnswer {
-  identity?: PluginIdentity
-  failure?: string
-}
-
-/** Who answers; asked once more where it fails, since a connection that closes may lose a call. */
-function answerOf(connection: Connection): Observable<IdentityAnswer> {
-  return defer(() => connection.identify()).pipe(
-    take(1),
-    retry(1),
-    map((identity) => ({ identity })),
-    catchError((failure: unknown) => of({ failure: messageOf(failure) })),
-  )
-}
-
 function isGone(event: RegistryEvent): boolean {
   return event.kind === 'deregistered'
 }
 
-function isSame(a: PluginIdentity, b: PluginIdentity): boolean {
-  return a.version === b.version && a.provider === b.provider
-}
-
-/** The same connection, and yet not healthy. */
-function unlike(state: ConnectionState, reason: HealthReason, description = ''): ConnectionState {
-  return { ...state, healthy: false, reason, description }
-}
-
-const moved: ConnectionState = {
-  ...broken('it moved or was started again; it has not answered since'),
+const nobody: ConnectionState = {
+  healthy: false,
   reason: 'socket-replaced',
+  description: 'it moved or was started again; it has not answered since',
+  answers: false,
+  epoch: 0,
+  connection: undefined,
 }
 
 function exited(task: TaskState): ConnectionState {
-  return { ...broken(task.description), reason: 'task-exited' }
+  return { ...nobody, reason: 'task-exited', description: task.description }
 }
 
-function broken(description: string): ConnectionState {
-  return { healthy: false, reason: 'disconnected', description, answers: false, epoch: 0, connection: undefined }
+/** What should tell of it failed as such. */
+function broken(failure: unknown): ConnectionState {
+  return { ...nobody, reason: 'disconnected', description: messageOf(failure) }
 }

@@ -32,18 +32,11 @@ export async function firstValue<T>(
   { signal, timeoutMs }: WaitOptions = {},
 ): Promise<T> {
   if (timeoutMs !== undefined && !(timeoutMs >= 0 && timeoutMs <= longestTimeoutMs))
-    throw invalidOption(
-      'timeoutMs',
-      timeoutMs,
-      `a number of ms from 0 to ${longestTimeoutMs}, or left out for no limit`,
-    )
+    throw invalidOption('timeoutMs', timeoutMs, `a number of ms from 0 to ${longestTimeoutMs}, or left out`)
   const fail = (code: 'ERR_TIMEOUT' | 'ERR_ABORTED' | 'ERR_CLOSED', why: string, cause?: unknown): PlugstreamError =>
     new PlugstreamError(code, `${waiting}: ${why}`, { cause })
-  const aborted$ = signal
-    ? (signal.aborted ? of(undefined) : fromEvent(signal, 'abort')).pipe(
-        switchMap(() => throwError(() => fail('ERR_ABORTED', 'aborted', signal.reason))),
-      )
-    : NEVER
+  const aborted$: Observable<unknown> = !signal ? NEVER : signal.aborted ? of(undefined) : fromEvent(signal, 'abort')
+  const failing$ = aborted$.pipe(switchMap(() => throwError(() => fail('ERR_ABORTED', 'aborted', signal?.reason))))
   const limited$ =
     timeoutMs === undefined
       ? source$
@@ -54,7 +47,7 @@ export async function firstValue<T>(
           }),
         )
   try {
-    return await firstValueFrom(race(aborted$, limited$))
+    return await firstValueFrom(race(failing$, limited$))
   } catch (failure) {
     throw failure instanceof EmptyError ? fail('ERR_CLOSED', 'closed meanwhile') : failure
   }

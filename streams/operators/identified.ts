@@ -1,0 +1,126 @@
+import {
+  catchError,
+  concat,
+  defer,
+  distinctUntilChanged,
+  filter,
+  ignoreElements,
+  map,
+  merge,
+  NEVER,
+  of,
+  repeat,
+  retry,
+  shareReplay,
+  switchMap,
+  take,
+  tap,
+  throwError,
+  type Observable,
+  type ObservableInput,
+  type OperatorFunction,
+} from 'rxjs'
+import { messageOf } from '../../lib/errors.js'
+import type { HealthReason } from '../../lib/plugin/health.js'
+import type { PluginIdentity } from '../../lib/plugin/kind.js'
+import type { PluginInfo, RegistryChange } from '../../lib/plugin/plugin.js'
+import type { Connection, ConnectionState } from '../values.js'
+import { retrySaying } from './retry-saying.js'
+import { retryStoreWrite } from './retry-store-write.js'
+
+export interface IdentifiedInit {
+  /** The instance now, then after every update. */
+  plugin$: Observable<PluginInfo>
+  /** Changes the registry; answers when saved. */
+  apply: (change: RegistryChange) => ObservableInput<unknown>
+  /** Pause before a plugin that does not say who it is, is asked again. */
+  unhealthyBeatMs: number
+}
+
+/**
+ * Lets a healthy state pass once the plugin has said, over this very connection, who it is, and the registry says the same: where
+ * another version answers, the registry is told first, and what is registered by hand meanwhile is confirmed by asking again. Other
+ * states pass as they are.
+ */
+export function identified({
+  plugin$: updated$,
+  apply,
+  unhealthyBeatMs,
+}: IdentifiedInit): OperatorFunction<ConnectionState, ConnectionState> {
+  return (state$) =>
+    defer(() => {
+      const plugin$ = concat(updated$, NEVER).pipe(shareReplay({ bufferSize: 1, refCount: true }))
+      const now$ = plugin$.pipe(take(1))
+      /** The last state that passed as healthy, and the plugin it was said of. */
+      let known: { state: ConnectionState; plugin: PluginInfo } | undefined
+
+      const passed = (state: ConnectionState): Observable<ConnectionState> =>
+        now$.pipe(
+          tap((plugin) => (known = { state, plugin })),
+          map(() => state),
+        )
+      const told = (state: ConnectionState, identity: PluginIdentity): Observable<ConnectionState> => {
+        const save$ = now$.pipe(
+          switchMap((plugin) => apply({ kind: 'register', plugin: { ...plugin, ...identity } })),
+          take(1),
+          ignoreElements(),
+          // A store that cannot save is no fault of the plugin: it is healthy meanwhile, and the save is tried again.
+          catchError((failure: unknown) =>
+            concat(
+              of(state),
+              throwError(() => failure),
+            ),
+          ),
+          retryStoreWrite(),
+          catchError(() => NEVER),
+        )
+        const replaced = unlike(state, 'socket-replaced', `${identity.provider} ${identity.version} answers now`)
+        return concat(of(replaced), save$, passed(state))
+      }
+      const asked = (state: ConnectionState, connection: Connection): Observable<ConnectionState> =>
+        defer(() => connection.identify()).pipe(
+          take(1),
+          retry(1), // a connection that closes may lose a call
+          switchMap((identity) =>
+            now$.pipe(map((plugin) => (isSame(identity, plugin) ? passed(state) : told(state, identity)))),
+          ),
+          retrySaying(
+            (failure) => of(unlike(state, 'probe-failed', messageOf(failure))),
+            () => unhealthyBeatMs,
+          ),
+          switchMap((answer$) => answer$),
+        )
+      const confirmed = (state: ConnectionState, connection: Connection): Observable<ConnectionState> => {
+        const isKnown = (plugin: PluginInfo): boolean =>
+          known?.state.connection === connection && known.state.epoch === state.epoch && isSame(known.plugin, plugin)
+        const changedByHand$ = plugin$.pipe(
+          filter((plugin) => !isKnown(plugin)),
+          take(1),
+          map(({ version }) => unlike(state, 'socket-replaced', `it was registered anew as version ${version}`)),
+        )
+        const agreed$ = now$.pipe(switchMap((plugin) => (isKnown(plugin) ? of(state) : asked(state, connection))))
+        return concat(agreed$, changedByHand$).pipe(repeat())
+      }
+      const confirmed$ = state$.pipe(
+        switchMap((state) => (state.healthy && state.connection ? confirmed(state, state.connection) : of(state))),
+        distinctUntilChanged(isSameState),
+      )
+      // Listens from the start: who follows both hears of the doubt about a state before the plugin that raises it.
+      return merge(confirmed$, plugin$.pipe(ignoreElements()))
+    })
+}
+
+function isSame(a: PluginIdentity, b: PluginIdentity): boolean {
+  return a.version === b.version && a.provider === b.provider
+}
+
+function isSameState(a: ConnectionState, b: ConnectionState): boolean {
+  return (
+    a.reason === b.reason && a.description === b.description && a.epoch === b.epoch && a.connection === b.connection
+  )
+}
+
+/** The same connection, and yet not healthy. */
+function unlike(state: ConnectionState, reason: HealthReason, description: string): ConnectionState {
+  return { ...state, healthy: false, reason, description }
+}

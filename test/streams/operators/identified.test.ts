@@ -1,0 +1,244 @@
+import { expect } from 'chai'
+import {
+  BehaviorSubject,
+  combineLatest,
+  ignoreElements,
+  map,
+  merge,
+  NEVER,
+  tap,
+  throwError,
+  type Observable,
+} from 'rxjs'
+import { PlugstreamError } from '../../../lib/errors.js'
+import type { PluginIdentity } from '../../../lib/plugin/kind.js'
+import type { PluginInfo, RegistryChange } from '../../../lib/plugin/plugin.js'
+import { identified, type IdentifiedInit } from '../../../streams/operators/identified.js'
+import type { ConnectionState } from '../../../streams/values.js'
+import { marbles } from '../../testing/marbles.js'
+import { fakeConnection, inTurn, lasting } from '../support/connection.js'
+import { connectionState, nobodyThere, pluginInfo } from '../support/values.js'
+
+const plugin = pluginInfo()
+const newer = pluginInfo({ version: '2.0.0' })
+const zoned = pluginInfo({ options: { zone: 'b' } })
+const plugins: Record<string, PluginInfo> = { 1: plugin, 2: newer, z: zoned }
+const identities = { 1: { provider: 'ebs.csi', version: '1.0.0' }, 2: { provider: 'ebs.csi', version: '2.0.0' } }
+const full = throwError(() => new PlugstreamError('ERR_STORE_WRITE', 'the disk is full'))
+
+const defaults: IdentifiedInit = {
+  plugin$: lasting(plugin),
+  apply: () => {
+    throw new Error('the registry is not to be changed')
+  },
+  unhealthyBeatMs: 1_000,
+}
+
+/** A healthy state over a connection that says this of itself. */
+function answering(identify: () => Observable<PluginIdentity>): ConnectionState {
+  return connectionState({ connection: fakeConnection({ identify }) })
+}
+
+function passing(state$: Observable<ConnectionState>, init: Partial<IdentifiedInit> = {}): Observable<ConnectionState> {
+  return state$.pipe(identified({ ...defaults, ...init }))
+}
+
+function told(state$: Observable<ConnectionState>): Observable<string> {
+  return state$.pipe(map(({ reason }) => reason))
+}
+
+/** The registered instance, which `save` changes. */
+function registry(): { plugin$: Observable<PluginInfo>; save: (change: RegistryChange) => void } {
+  const plugin$ = new BehaviorSubject(plugin)
+  const save = (change: RegistryChange): void => {
+    if (change.kind === 'register') plugin$.next(change.plugin as PluginInfo)
+  }
+  return { plugin$, save }
+}
+
+/** The reason and the version it is said of. */
+function shown(state$: Observable<ConnectionState>, plugin$: Observable<PluginInfo>): Observable<string> {
+  return combineLatest([state$, plugin$]).pipe(map(([{ reason }, { version }]) => `${reason} ${version}`))
+}
+
+describe('identified', () => {
+  it('lets what is not healthy pass as it is, and asks nobody', () =>
+    marbles(({ cold, expectObservable, expectSubscribed }) => {
+      const identity = cold<PluginIdentity>('1', identities)
+      const states = {
+        a: nobodyThere(),
+        b: { ...answering(() => identity), healthy: false, reason: 'not-ready' as const },
+      }
+      expectObservable(passing(cold('a-b', states)), '^---!').toBe('a-b', states)
+      expectSubscribed(identity)
+    }))
+
+  it('lets a healthy state pass when the plugin has said who it is, once a connection', () =>
+    marbles(({ cold, expectObservable, expectSubscribed }) => {
+      const identity = cold<PluginIdentity>('--1', identities)
+      const healthy = answering(() => identity)
+      const states = { h: healthy, n: { ...healthy, healthy: false, reason: 'not-ready' as const } }
+      expectObservable(passing(cold('h----n--h', states)), '^----------!').toBe('--h--n--h', states)
+      expectSubscribed(identity, '^-!')
+    }))
+
+  it('asks again over a connection made anew, while what was known stands', () =>
+    marbles(({ cold, expectObservable, expectSubscribed }) => {
+      const first = cold<PluginIdentity>(' -1', identities)
+      const again = cold<PluginIdentity>(' -1', identities)
+      const one = answering(inTurn(first, again))
+      const states = { a: one, b: { ...one, epoch: 2 } }
+      expectObservable(passing(cold('a---b', states)), '^-------!').toBe('-a---b', states)
+      expectSubscribed(first, '^!')
+      expectSubscribed(again, '----^!')
+    }))
+
+  it('drops a question whose connection is no more', () =>
+    marbles(({ cold, expectObservable, expectSubscribed }) => {
+      const identity = cold<PluginIdentity>('---1', identities)
+      const states = { h: answering(() => identity), x: nobodyThere() }
+      expectObservable(passing(cold('h-x', states)), '^----!').toBe('--x', states)
+      expectSubscribed(identity, '^-!')
+    }))
+
+  it('asks once more where the answer was lost', () =>
+    marbles(({ cold, expectObservable }) => {
+      const state = answering(inTurn<Observable<PluginIdentity>>(cold('-#'), cold('-1', identities)))
+      expectObservable(passing(lasting(state)), '^---!').toBe('--h', { h: state })
+    }))
+
+  it('asks every second where it does not say, and tells the reason once meanwhile', () =>
+    marbles(({ expectObservable }) => {
+      const failing = throwError(() => new Error('no name'))
+      const state = answering(inTurn(failing, failing, failing, failing, lasting(identities[1])))
+      expectObservable(passing(lasting(state)), '^ 3s !').toBe('x 1999ms h', {
+        x: { ...state, healthy: false, reason: 'probe-failed', description: 'no name' },
+        h: state,
+      })
+    }))
+
+  describe('another version', () => {
+    it('is told to the registry before the state passes for healthy', () =>
+      marbles(({ cold, expectObservable, flush }) => {
+        const { plugin$, save } = registry()
+        const changes: RegistryChange[] = []
+        const apply = (change: RegistryChange): Observable<unknown> => {
+          changes.push(change)
+          return cold('--a').pipe(tap(() => save(change)))
+        }
+        const state = answering(() => cold('-2', identities))
+        expectObservable(shown(passing(lasting(state), { plugin$, apply }), plugin$), '^-----!').toBe('-x-(yh)', {
+          x: 'socket-replaced 1.0.0',
+          y: 'socket-replaced 2.0.0',
+          h: 'ready 2.0.0',
+        })
+        flush()
+        expect(changes).to.deep.equal([{ kind: 'register', plugin: newer }])
+      }))
+
+    it('is healthy though the registry cannot save it, which is tried again', () =>
+      marbles(({ cold, expectObservable }) => {
+        const { plugin$, save } = registry()
+        const turns = inTurn<Observable<unknown>>(full, full, lasting('saved'))
+        const apply = (change: RegistryChange): Observable<unknown> => turns().pipe(tap(() => save(change)))
+        const state = answering(() => cold('-2', identities))
+        // refused at once and after 100 ms; saved 200 ms later
+        expectObservable(shown(passing(lasting(state), { plugin$, apply }), plugin$), '^ 1s !').toBe('-(xh) 296ms s', {
+          x: 'socket-replaced 1.0.0',
+          h: 'ready 1.0.0',
+          s: 'ready 2.0.0',
+        })
+      }))
+
+    it('is saved with what was changed by hand meanwhile', () =>
+      marbles(({ cold, expectObservable, flush }) => {
+        const saved: unknown[] = []
+        const answers = inTurn<Observable<unknown>>(full, NEVER)
+        const apply = (change: RegistryChange): Observable<unknown> => {
+          saved.push(change)
+          return answers()
+        }
+        const state = answering(() => lasting(identities[2]))
+        const state$ = passing(lasting(state), { plugin$: cold('1 49ms z', plugins), apply })
+        expectObservable(told(state$), '^ 1s !').toBe('(xh)', { x: 'socket-replaced', h: 'ready' })
+        flush()
+        expect(saved.at(-1)).to.deep.equal({ kind: 'register', plugin: { ...zoned, version: '2.0.0' } })
+      }))
+
+    it('is as healthy where the registry refuses it for good, and is not told to it again', () =>
+      marbles(({ expectObservable, flush }) => {
+        let refused = 0
+        const apply = (): Observable<never> => {
+          refused++
+          return throwError(() => new PlugstreamError('ERR_OPTION_INVALID', 'no'))
+        }
+        const state = answering(() => lasting(identities[2]))
+        expectObservable(told(passing(lasting(state), { apply })), '^ 9s !').toBe('(xh)', {
+          x: 'socket-replaced',
+          h: 'ready',
+        })
+        flush()
+        expect(refused).to.equal(1)
+      }))
+
+    it('is not told over and over to a registry that makes something else of it', () =>
+      marbles(({ expectObservable, flush }) => {
+        let told = 0
+        const apply = (): Observable<string> => {
+          told++
+          return lasting('saved')
+        }
+        const state = answering(() => lasting(identities[2]))
+        expectObservable(passing(lasting(state), { apply }).pipe(map(({ healthy }) => healthy)), '^ 9s !').toBe(
+          '(xh)',
+          {
+            x: false,
+            h: true,
+          },
+        )
+        flush()
+        expect(told).to.equal(1)
+      }))
+
+    it('that is registered by hand is asked about: no healthy state shows what nobody said', () =>
+      marbles(({ cold, hot, expectObservable }) => {
+        const plugin$ = hot('1--2', plugins)
+        const state = answering(inTurn<Observable<PluginIdentity>>(lasting(identities[1]), cold('-----2', identities)))
+        expectObservable(shown(passing(lasting(state), { plugin$ }), plugin$), '^---------!').toBe('a--(xy)-h', {
+          a: 'ready 1.0.0',
+          x: 'socket-replaced 1.0.0',
+          y: 'socket-replaced 2.0.0',
+          h: 'ready 2.0.0',
+        })
+      }))
+
+    it('that is registered by hand gives way to what the plugin says', () =>
+      marbles(({ cold, expectObservable }) => {
+        const { plugin$, save } = registry()
+        const apply = (change: RegistryChange): Observable<unknown> => cold('-----a').pipe(tap(() => save(change)))
+        const state = answering(() => lasting(identities[1]))
+        const byHand$ = cold('--2', plugins).pipe(
+          tap((changed) => save({ kind: 'register', plugin: changed })),
+          ignoreElements(),
+        )
+        const passed$ = passing(lasting(state), { plugin$, apply })
+        expectObservable(merge(shown(passed$, plugin$), byHand$), '^---------!').toBe('a-(xxy)(bh)', {
+          a: 'ready 1.0.0',
+          x: 'socket-replaced 1.0.0',
+          y: 'socket-replaced 2.0.0',
+          b: 'socket-replaced 1.0.0',
+          h: 'ready 1.0.0',
+        })
+      }))
+  })
+
+  it('fails as the states fail, and leaves all it listens to', () =>
+    marbles(({ cold, expectObservable, expectSubscribed }) => {
+      const state = answering(() => identity)
+      const identity = cold<PluginIdentity>('---1', identities)
+      const updates = cold(' 1----', plugins)
+      expectObservable(passing(cold('h-#', { h: state }), { plugin$: updates })).toBe('--#')
+      expectSubscribed(updates, ' ^-!')
+      expectSubscribed(identity, '^-!')
+    }))
+})
