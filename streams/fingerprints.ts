@@ -1,16 +1,17 @@
 import {
   catchError,
   combineLatest,
+  defer,
   distinctUntilChanged,
-  EMPTY,
   filter,
-  from,
   map,
   merge,
   mergeMap,
   of,
+  retry,
   scan,
   switchMap,
+  take,
   takeUntil,
   type Observable,
 } from 'rxjs'
@@ -23,7 +24,7 @@ import type { Connection, PluginInstance } from './values.js'
 
 export interface FingerprintPorts {
   /** Unix ms. */
-  now(): number
+  now: () => number
 }
 
 /**
@@ -66,26 +67,25 @@ interface Reading {
   failed?: true
 }
 
-/** Reads over one connection again and again; once it was read, a reading that fails changes nothing but when it is tried again. */
+/**
+ * Reads over one connection again and again; one that fails is made once more at once, since a connection that closes may lose a
+ * call. Once it was read, a reading that fails changes nothing but when it is tried again.
+ */
 function readings(
   connection: Connection,
   type: PluginType,
   timing: Pick<Timing, 'fingerprintIntervalMs' | 'unhealthyBeatMs'>,
 ): Observable<Reading> {
   const read = (): Observable<Reading> =>
-    from(connection.fingerprint(type)).pipe(
+    defer(() => connection.fingerprint(type)).pipe(
+      take(1),
+      retry(1),
       map((facts): Reading => ({ healthy: true, description: 'healthy', facts })),
       catchError((failure: unknown) => of<Reading>({ healthy: false, description: messageOf(failure), failed: true })),
     )
   return poll(read, {
     pauseMs: (last) => (last?.facts ? timing.fingerprintIntervalMs : timing.unhealthyBeatMs),
-  }).pipe(
-    scan(
-      (known, reading) => (reading.facts ? reading : known?.facts ? known : reading),
-      undefined as Reading | undefined,
-    ),
-    switchMap((reading) => (reading ? of(reading) : EMPTY)),
-  )
+  }).pipe(scan((known, reading) => (known.facts && !reading.facts ? known : reading)))
 }
 
 function next(

@@ -5,7 +5,7 @@ import type { PluginInstance } from './values.js'
 
 export interface HealthPorts {
   /** Unix ms. */
-  now(): number
+  now: () => number
 }
 
 /**
@@ -31,19 +31,21 @@ export function healthEvents(instance$: Observable<PluginInstance>, { now }: Hea
   )
 }
 
-const lastReasons = new Map<string | undefined, HealthReason>(
-  (['stopping', 'stopped', 'task-exited', 'lost'] as const).map((reason) => [reason, reason]),
-)
-
-function lastWord({ plugin, reason }: RegistryEvent, at: number): HealthEvent {
-  const known = lastReasons.get(reason)
-  const description = known ? descriptions[known] : (reason ?? 'it was deregistered')
-  return { plugin, healthy: false, reason: known ?? 'deregistered', description: description ?? '', at, final: true }
-}
-
-const descriptions: Partial<Record<HealthReason, string>> = {
+/** What is said of an instance that was deregistered for one of these reasons; another reason is said as it is. */
+const lastWords = {
   stopping: 'its task is stopping',
   stopped: 'its task has stopped',
   'task-exited': 'its task exited and will not start again',
   lost: 'it was restored, no task claims it, and it did not answer',
+} satisfies Partial<Record<HealthReason, string>>
+
+function lastWord({ plugin, reason }: RegistryEvent, at: number): HealthEvent {
+  const last = { plugin, healthy: false, at, final: true }
+  return isLastReason(reason)
+    ? { ...last, reason, description: lastWords[reason] }
+    : { ...last, reason: 'deregistered', description: reason ?? 'it was deregistered' }
+}
+
+function isLastReason(reason: string | undefined): reason is keyof typeof lastWords {
+  return reason !== undefined && Object.hasOwn(lastWords, reason)
 }

@@ -1,5 +1,7 @@
 import {
+  catchError,
   distinctUntilChanged,
+  EMPTY,
   filter,
   map,
   merge,
@@ -7,7 +9,6 @@ import {
   NEVER,
   startWith,
   switchMap,
-  take,
   takeUntil,
   timer,
   type Observable,
@@ -18,12 +19,12 @@ import type { PluginInstance, TaskState } from './values.js'
 
 export interface LostPorts {
   /** The state of the task that serves an instance; phase `unknown` where nothing was told of it. */
-  taskState(plugin: PluginInfo): Observable<TaskState>
+  taskState: (plugin: PluginInfo) => Observable<TaskState>
 }
 
 /**
  * Instances flow in; the deregistration of those that are lost flows out: restored from the store, claimed by no task, and without an
- * answer for `restoreGraceMs`, then or later.
+ * answer for `restoreGraceMs`, then or later. Told again after each further `restoreGraceMs`, should the store not have saved it.
  */
 export function lostInstances(
   instance$: Observable<PluginInstance>,
@@ -41,10 +42,10 @@ export function lostInstances(
         map(({ answers }) => answers),
         startWith(false),
         distinctUntilChanged(),
-        switchMap((answers) => (answers ? NEVER : timer(restoreGraceMs))),
-        take(1),
+        switchMap((answers) => (answers ? NEVER : timer(restoreGraceMs, restoreGraceMs))),
         map((): RegistryChange => ({ kind: 'deregister', ref, reason: 'lost' })),
         takeUntil(merge(gone$, claimed$)),
+        catchError(() => EMPTY), // what is not known for sure to be lost stays
       )
     }),
   )
