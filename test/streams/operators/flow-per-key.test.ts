@@ -9,8 +9,8 @@ describe('flowPerKey', () => {
   it('never says anything where nothing flows in, and ends with an empty source', () =>
     marbles(({ cold, expectObservable }) => {
       const same = flowPerKey(key, (value$: Observable<string>) => value$)
-      expectObservable(cold<string>('-').pipe(same)).toBe('-')
-      expectObservable(cold<string>('|').pipe(same)).toBe('|')
+      expectObservable(cold('-').pipe(same)).toBe('-')
+      expectObservable(cold('|').pipe(same)).toBe('|')
     }))
 
   it('gives each key a flow of its own, with every value from the first on', () =>

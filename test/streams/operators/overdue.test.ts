@@ -6,7 +6,7 @@ const tenOrThirty = overdue<string>({ first: '?', asksForPatience: (v) => v === 
 describe('overdue', () => {
   it('gives what was known first where nothing flows in', () =>
     marbles(({ cold, expectObservable }) => {
-      expectObservable(cold<string>('-').pipe(tenOrThirty)).toBe('10ms (f|)', { f: '?' })
+      expectObservable(cold('-').pipe(tenOrThirty)).toBe('10ms (f|)', { f: '?' })
     }))
 
   it('gives the last value after the time, counted from the beginning', () =>
