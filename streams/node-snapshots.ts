@@ -1,4 +1,4 @@
-import { asyncScheduler, defer, map, merge, startWith, tap, throttleTime, type Observable } from 'rxjs'
+import { asyncScheduler, defer, map, merge, of, skipWhile, tap, throttleTime, type Observable } from 'rxjs'
 import { snapshotIntervalMs } from '../lib/defaults.js'
 import type { PluginFingerprint } from '../lib/plugin/fingerprint.js'
 import type { HealthEvent } from '../lib/plugin/health.js'
@@ -14,12 +14,12 @@ export interface SnapshotSources {
 
 export interface SnapshotPorts {
   /** Unix ms. */
-  now(): number
+  now: () => number
 }
 
 /**
- * What changes on a node flows in; the whole of it flows out: at once, then with the first change at once and every further one
- * within `snapshotIntervalMs`, however many there are.
+ * What changes on a node flows in; the whole of it flows out: at once, with all that the sources tell as they are subscribed to, then
+ * with the first change at once and every further one within `snapshotIntervalMs`, however many there are.
  */
 export function nodeSnapshots(
   { registryEvent$, health$, fingerprint$ }: SnapshotSources,
@@ -41,24 +41,26 @@ export function nodeSnapshots(
       if (event.kind === 'deregistered') instances.delete(key)
       else instances.set(key, { ...(instances.get(key) ?? { health: unknown(event) }), plugin })
     }
-    const put = (plugin: RegistryEvent['plugin'], part: Partial<InstanceSnapshot>): void => {
+    const put = (plugin: RegistryEvent['plugin'], part: Partial<InstanceSnapshot>, final: boolean): void => {
       const known = instances.get(instanceKey(plugin))
-      if (known) instances.set(instanceKey(plugin), { ...known, ...part })
+      // a last word may come after the next registration of the same instance, of which it says nothing
+      if (known && !final) instances.set(instanceKey(plugin), { ...known, ...part })
     }
-    return merge(
+    const change$ = merge(
       registryEvent$.pipe(tap(registered)),
       health$.pipe(
-        tap(({ plugin, healthy, reason, description, at }) => {
-          put(plugin, { health: { healthy, reason, description, at } })
+        tap(({ plugin, healthy, reason, description, at, final }) => {
+          put(plugin, { health: { healthy, reason, description, at } }, final)
         }),
       ),
       fingerprint$.pipe(
         tap((fingerprint) => {
-          put(fingerprint.plugin, { fingerprint })
+          put(fingerprint.plugin, { fingerprint }, fingerprint.final)
         }),
       ),
-    ).pipe(
-      startWith(undefined),
+    )
+    return merge(change$, of('all subscribed')).pipe(
+      skipWhile((change) => change !== 'all subscribed'),
       throttleTime(snapshotIntervalMs, asyncScheduler, { leading: true, trailing: true }),
       map(() => ({
         nodeId,
