@@ -18,7 +18,7 @@ export interface OutletInit<S, C> {
  * An Observable as an async iterable that a slow reader cannot make grow, and with which it slows down nobody. Each iteration
  * subscribes for itself; leaving the loop unsubscribes, also while an item is awaited.
  *
- * @throws what `change$` fails with, after the items before it.
+ * @throws what `change$` fails with, after the items before it, and what `snapshot` throws.
  * @example
  * for await (const item of outlet({ snapshot: () => host.registry.list(), change$: host.registry.event$ })) { … }
  */
@@ -33,7 +33,7 @@ class Outlet<S, C> implements AsyncIterator<OutletItem<S, C>, undefined> {
   readonly #waiting: { resolve: (result: Result<S, C>) => void; reject: (failure: unknown) => void }[] = []
   #buffer: C[] = []
   #missed: number | undefined = 0 // a number: the next item is a snapshot
-  #end: { failure?: unknown } | undefined
+  #end: { failure?: unknown } | undefined // told once everything before it was read; a failure is told once
   #source: Subscription | undefined
 
   constructor(init: OutletInit<S, C>) {
@@ -41,11 +41,13 @@ class Outlet<S, C> implements AsyncIterator<OutletItem<S, C>, undefined> {
   }
 
   next(): Promise<Result<S, C>> {
-    this.#source ??= this.#init.change$.subscribe({
-      next: (change) => this.#push(change),
-      error: (failure: unknown) => this.#finish({ failure }),
-      complete: () => this.#finish({}),
-    })
+    if (!this.#end) {
+      this.#source ??= this.#init.change$.subscribe({
+        next: (change) => this.#push(change),
+        error: (failure: unknown) => this.#finish({ failure }),
+        complete: () => this.#finish({}),
+      })
+    }
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject })
       this.#serve()
@@ -72,7 +74,7 @@ class Outlet<S, C> implements AsyncIterator<OutletItem<S, C>, undefined> {
   }
 
   #finish(end: { failure?: unknown }): void {
-    this.#end ??= end
+    this.#end = end
     this.#serve()
   }
 
@@ -82,8 +84,10 @@ class Outlet<S, C> implements AsyncIterator<OutletItem<S, C>, undefined> {
       if (!item && !this.#end) return
       this.#waiting.shift()
       if (item) reader.resolve({ done: false, value: item })
-      else if (this.#end && 'failure' in this.#end) reader.reject(this.#end.failure)
-      else reader.resolve({ done: true, value: undefined })
+      else if (this.#end && 'failure' in this.#end) {
+        reader.reject(this.#end.failure)
+        this.#end = {}
+      } else reader.resolve({ done: true, value: undefined })
     }
   }
 
@@ -91,9 +95,15 @@ class Outlet<S, C> implements AsyncIterator<OutletItem<S, C>, undefined> {
     if (this.#missed !== undefined) {
       const missed = this.#missed
       this.#missed = undefined
-      return { kind: 'snapshot', value: this.#init.snapshot(), missed }
+      try {
+        return { kind: 'snapshot', value: this.#init.snapshot(), missed }
+      } catch (failure) {
+        this.#source?.unsubscribe()
+        this.#buffer = []
+        this.#end = { failure }
+        return undefined
+      }
     }
-    const change = this.#buffer.shift()
-    return change === undefined ? undefined : { kind: 'change', value: change }
+    return this.#buffer.length === 0 ? undefined : { kind: 'change', value: this.#buffer.shift() as C }
   }
 }
