@@ -22,6 +22,7 @@ import {
 } from 'rxjs'
 import type { Timing } from '../lib/defaults.js'
 import { messageOf } from '../lib/errors.js'
+import type { PluginIdentity } from '../lib/plugin/kind.js'
 import { instanceKey, refOf, type PluginInfo, type RegistryChange, type RegistryEvent } from '../lib/plugin/plugin.js'
 import { identified } from './operators/identified.js'
 import { retrySaying } from './operators/retry-saying.js'
@@ -79,6 +80,9 @@ function instanceOf(
   ports: InstancePorts,
   { unhealthyBeatMs }: InstanceTiming,
 ): PluginInstance {
+  const ref = refOf(first.plugin)
+  const update = ({ version, provider }: PluginIdentity): ObservableInput<unknown> =>
+    ports.apply({ kind: 'update', ref, version, provider })
   const gone$ = event$.pipe(filter(isGone))
   const ended$ = event$.pipe(ignoreElements(), endWith(true))
   const plugin$ = event$.pipe(
@@ -107,12 +111,12 @@ function instanceOf(
       // What was known is known of another server; after an exit that has been said already.
       return before && before[1].phase !== 'exited' ? concat(of(nobody), state$) : state$
     }),
-    identified({ plugin$, apply: ports.apply, unhealthyBeatMs }),
+    identified({ plugin$, update, unhealthyBeatMs }),
     catchError((failure: unknown) => of(broken(failure))),
     takeUntil(ended$),
     share({ connector: () => new ReplaySubject<ConnectionState>(1) }),
   )
-  return { ref: refOf(first.plugin), restored: first.restored, plugin$, state$, gone$ }
+  return { ref, restored: first.restored, plugin$, state$, gone$ }
 }
 
 function isGone(event: RegistryEvent): boolean {

@@ -27,7 +27,10 @@ export type PluginRegistration = PluginRef & { connection: PluginInfo['connectio
 
 /** What flows into the registry. */
 export type RegistryChange =
-  { kind: 'register'; plugin: PluginRegistration } | { kind: 'deregister'; ref: PluginRef; reason?: string }
+  | { kind: 'register'; plugin: PluginRegistration }
+  /** What a registered instance says of itself. Registers nothing, and whoever registered it keeps what `register` gave. */
+  | { kind: 'update'; ref: PluginRef; version: string; provider: string }
+  | { kind: 'deregister'; ref: PluginRef; reason?: string }
 
 /** What flows out of it, after it was saved. */
 export interface RegistryEvent {

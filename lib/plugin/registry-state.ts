@@ -31,7 +31,7 @@ export interface Unreadable {
 }
 
 /**
- * What a change comes to. `nothing`: there is nothing to deregister. `confirmed`: registered just so already; only the generation is
+ * What a change comes to. `nothing`: there is nothing to deregister or to update. `confirmed`: registered just so already; only the generation is
  * new. The others are what their event will be called.
  */
 export type Step =
@@ -152,8 +152,9 @@ export class RegistryState {
   }
 
   #renew(instance: Instance, plugin: PluginInfo, generation: number): void {
-    Object.assign(instance, { plugin, generation, restored: false })
-    this.nextGeneration = generation + 1
+    const restored = instance.restored && instance.generation === generation
+    Object.assign(instance, { plugin, generation, restored })
+    this.nextGeneration = Math.max(this.nextGeneration, generation + 1)
     this.#plugins = undefined
   }
 

@@ -2,7 +2,7 @@ import type { StoreWrite } from '../store/state-store.js'
 import type { PluginInfo, PluginRef } from './plugin.js'
 import { encodeRecord, quarantinePrefix, recordKey } from './record.js'
 import type { Instance, RegistryState, Step, Unreadable } from './registry-state.js'
-import type { Deregistration, PluginDefinition, ValidChange } from './validate.js'
+import type { Deregistration, PluginDefinition, Update, ValidChange } from './validate.js'
 
 type Present = Pick<Instance, 'plugin' | 'order' | 'generation'>
 
@@ -36,13 +36,23 @@ export class Draft {
 
   /** @param at Unix ms. */
   add(change: ValidChange, at: number): void {
-    this.steps.push(change.kind === 'register' ? this.#register(change.plugin, at) : this.#deregister(change, at))
+    this.steps.push(this.#step(change, at))
   }
 
-  #register(definition: PluginDefinition, at: number): Step {
+  #step(change: ValidChange, at: number): Step {
+    switch (change.kind) {
+      case 'register':
+        return this.#register(change.plugin, this.#nextGeneration++, at)
+      case 'update':
+        return this.#update(change, at)
+      case 'deregister':
+        return this.#deregister(change, at)
+    }
+  }
+
+  #register(definition: PluginDefinition, generation: number, at: number): Step {
     const key = recordKey(definition)
     const present = this.#present(key, definition)
-    const generation = this.#nextGeneration++
     if (present && isSame(present.plugin, definition)) {
       this.#touched.set(key, { ...present, generation })
       return { ...present, kind: 'confirmed', key, generation, at }
@@ -53,6 +63,13 @@ export class Draft {
     this.#keepCopy(key)
     this.writes.push({ kind: 'put', key, value: encodeRecord({ plugin, order }) })
     return { kind: present ? 'updated' : 'registered', plugin, key, order, generation, at }
+  }
+
+  /** The generation stays: who registered it still may take it back. */
+  #update({ ref, version, provider }: Update, at: number): Step {
+    const present = this.#present(recordKey(ref), ref)
+    if (!present) return { kind: 'nothing' }
+    return this.#register({ ...present.plugin, version, provider }, present.generation, at)
   }
 
   #deregister({ ref, reason, generation }: Deregistration, at: number): Step {

@@ -1,12 +1,14 @@
 import { socketPathLimitBytes } from '../defaults.js'
 import { invalidOption, PlugstreamError } from '../errors.js'
-import type { PluginInfo, PluginRef } from './plugin.js'
+import type { PluginInfo, PluginRef, RegistryChange } from './plugin.js'
 
 /** What a registration says, whole and frozen: all of a PluginInfo but what the registry itself adds. */
 export type PluginDefinition = Omit<PluginInfo, 'registeredAt'>
 
 /** A change that was found good, in memory of its own. A `generation` limits a deregistration to one registration of its ref. */
-export type ValidChange = { kind: 'register'; plugin: PluginDefinition } | Deregistration
+export type ValidChange = { kind: 'register'; plugin: PluginDefinition } | Update | Deregistration
+
+export type Update = Extract<RegistryChange, { kind: 'update' }>
 
 export interface Deregistration {
   kind: 'deregister'
@@ -45,7 +47,12 @@ export function validRef(given: unknown): PluginRef {
 export function validChange(given: unknown): ValidChange {
   const change = fieldsOf('change', given)
   if (change['kind'] === 'register') return { kind: 'register', plugin: validDefinition(change['plugin']) }
-  if (change['kind'] !== 'deregister') throw invalidOption('kind', change['kind'], `'register' or 'deregister'`)
+  if (change['kind'] === 'update') {
+    const said = { version: text('version', change['version']), provider: text('provider', change['provider']) }
+    return { kind: 'update', ref: validRef(change['ref']), ...said }
+  }
+  if (change['kind'] !== 'deregister')
+    throw invalidOption('kind', change['kind'], `'register', 'update' or 'deregister'`)
   return validDeregistration(change['ref'], change['reason'])
 }
 

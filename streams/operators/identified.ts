@@ -23,7 +23,7 @@ import {
 import { messageOf } from '../../lib/errors.js'
 import type { HealthReason } from '../../lib/plugin/health.js'
 import type { PluginIdentity } from '../../lib/plugin/kind.js'
-import type { PluginInfo, RegistryChange } from '../../lib/plugin/plugin.js'
+import type { PluginInfo } from '../../lib/plugin/plugin.js'
 import type { Connection, ConnectionState } from '../values.js'
 import { retrySaying } from './retry-saying.js'
 import { retryStoreWrite } from './retry-store-write.js'
@@ -31,8 +31,8 @@ import { retryStoreWrite } from './retry-store-write.js'
 export interface IdentifiedInit {
   /** The instance now, then after every update. */
   plugin$: Observable<PluginInfo>
-  /** Changes the registry; answers when saved. */
-  apply: (change: RegistryChange) => ObservableInput<unknown>
+  /** Tells the registry who answers; answers when saved. */
+  update: (identity: PluginIdentity) => ObservableInput<unknown>
   /** Pause before a plugin that does not say who it is, is asked again. */
   unhealthyBeatMs: number
 }
@@ -44,7 +44,7 @@ export interface IdentifiedInit {
  */
 export function identified({
   plugin$: updated$,
-  apply,
+  update,
   unhealthyBeatMs,
 }: IdentifiedInit): OperatorFunction<ConnectionState, ConnectionState> {
   return (state$) =>
@@ -60,8 +60,7 @@ export function identified({
           map(() => state),
         )
       const told = (state: ConnectionState, identity: PluginIdentity): Observable<ConnectionState> => {
-        const save$ = now$.pipe(
-          switchMap((plugin) => apply({ kind: 'register', plugin: { ...plugin, ...identity } })),
+        const save$ = defer(() => update(identity)).pipe(
           take(1),
           ignoreElements(),
           // A store that cannot save is no fault of the plugin: it is healthy meanwhile, and the save is tried again.

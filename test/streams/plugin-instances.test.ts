@@ -80,8 +80,9 @@ function shown(instance$: Observable<PluginInstance>): Observable<string> {
 function registry(first: RegistryEvent): { event$: Observable<RegistryEvent>; save: (change: RegistryChange) => void } {
   const later$ = new Subject<RegistryEvent>()
   const save = (change: RegistryChange): void => {
-    if (change.kind !== 'register') throw new Error('nothing is to be deregistered')
-    later$.next(registryEvent({ kind: 'updated', plugin: change.plugin as PluginInfo }))
+    if (change.kind !== 'update') throw new Error('nothing is to be registered or deregistered')
+    const { version, provider } = change
+    later$.next(registryEvent({ kind: 'updated', plugin: { ...first.plugin, version, provider } }))
   }
   return { event$: concat(of(first), later$), save }
 }
@@ -366,7 +367,8 @@ describe('pluginInstances', () => {
           h: 'ready 2.0.0',
         })
         flush()
-        expect(changes).to.deep.equal([{ kind: 'register', plugin: newer }])
+        const ref = { type: 'csi-node', name: 'ebs', allocId: 'a1' }
+        expect(changes).to.deep.equal([{ kind: 'update', ref, ...identities[2] }])
       }))
 
     it('is doubted before anybody hears of another version that was registered by hand', () =>

@@ -170,6 +170,14 @@ describe('the registry', () => {
       expect(registry.get(ref('a'))?.version).to.equal('2')
     })
 
+    it('is not stale for what the instance itself has said since', async () => {
+      const registration = await registry.register(plugin('a'))
+      const event = await registry.apply({ kind: 'update', ref: ref('a'), version: '2', provider: 'ebs.csi' })
+      expect(event?.kind).to.equal('updated')
+      await registration.deregister()
+      expect(registry.list()).to.deep.equal([])
+    })
+
     it('of a monolith is one of two, each with a closure of its own', async () => {
       const controller = await registry.register(plugin('a', { type: 'csi-controller' }))
       const node = await registry.register(plugin('a'))

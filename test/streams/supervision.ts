@@ -144,7 +144,10 @@ export class World {
 
   #apply(change: RegistryChange): Observable<undefined> {
     const ref = refOf(change.kind === 'register' ? change.plugin : change.ref)
-    const more = change.kind === 'register' ? ` ${change.plugin.version ?? ''}` : ` (${change.reason ?? ''})`
+    const more =
+      change.kind === 'register'
+        ? ` ${change.plugin.version ?? ''}`
+        : ` (${change.kind === 'deregister' ? (change.reason ?? '') : ''})`
     this.#say(`${change.kind} ${ref.type}${more}`)
     const answer = nth(this.#script.applies, this.#applies++) ?? '(s|)'
     const failure = answer.includes('!') ? refused : storeDown

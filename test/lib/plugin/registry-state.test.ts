@@ -19,6 +19,13 @@ const deregister = (allocId: string, more: { reason?: string; generation?: numbe
   ...more,
 })
 
+const update = (allocId: string, version: string): ValidChange => ({
+  kind: 'update',
+  ref: ref(allocId),
+  version,
+  provider: 'ebs.csi',
+})
+
 /** A state and its numbers, to which changes are applied as if they were saved at once. */
 function registry(): {
   state: RegistryState
@@ -143,6 +150,30 @@ describe('the state of the registry', () => {
     apply(deregister('a', { generation: third }), register('a'))
     expect(apply(deregister('a', { generation: third }))).to.deep.equal([undefined])
     expect(apply(deregister('a', { generation: generation() }))[0]?.kind).to.equal('deregistered')
+  })
+
+  it('updates what an instance says of itself, and leaves the rest and whose registration it is', () => {
+    const made = registry()
+    const { state, apply } = made
+    apply(register('a', { options: { x: '1' } }), register('b'))
+    const before = state.find(ref('a'))
+    const generation = before?.generation ?? -1
+    const plugin = { ...before?.plugin, version: '2', provider: 'ebs.csi' }
+    const [event] = apply(update('a', '2'))
+    expect(event).to.deep.include({ kind: 'updated', seq: 3, plugin })
+    expect(apply(update('a', '2'))).to.deep.equal([undefined])
+    expect(made.draft.writes).to.deep.equal([])
+    apply(register('c'))
+    expect(state.find(ref('c'))?.generation).to.be.greaterThan(state.find(ref('b'))?.generation ?? Infinity)
+    expect(apply(deregister('a', { generation }))[0]?.kind).to.equal('deregistered')
+  })
+
+  it('registers nothing with an update: not what was never there, nor what is gone before it', () => {
+    const { state, apply } = registry()
+    expect(apply(update('a', '2'))).to.deep.equal([undefined])
+    const events = apply(register('a'), deregister('a'), update('a', '2'))
+    expect(events.map((event) => event?.kind)).to.deep.equal(['registered', 'deregistered', undefined])
+    expect(state.size).to.equal(0)
   })
 
   it('puts a ref that was deregistered and comes back in as the newest, with a new time', () => {

@@ -1,18 +1,8 @@
 import { expect } from 'chai'
-import {
-  BehaviorSubject,
-  combineLatest,
-  ignoreElements,
-  map,
-  merge,
-  NEVER,
-  tap,
-  throwError,
-  type Observable,
-} from 'rxjs'
+import { BehaviorSubject, combineLatest, ignoreElements, map, merge, tap, throwError, type Observable } from 'rxjs'
 import { PlugstreamError } from '../../../lib/errors.js'
 import type { PluginIdentity } from '../../../lib/plugin/kind.js'
-import type { PluginInfo, RegistryChange } from '../../../lib/plugin/plugin.js'
+import type { PluginInfo } from '../../../lib/plugin/plugin.js'
 import { identified, type IdentifiedInit } from '../../../streams/operators/identified.js'
 import type { ConnectionState } from '../../../streams/values.js'
 import { marbles } from '../../testing/marbles.js'
@@ -21,14 +11,13 @@ import { connectionState, nobodyThere, pluginInfo } from '../support/values.js'
 
 const plugin = pluginInfo()
 const newer = pluginInfo({ version: '2.0.0' })
-const zoned = pluginInfo({ options: { zone: 'b' } })
-const plugins: Record<string, PluginInfo> = { 1: plugin, 2: newer, z: zoned }
+const plugins: Record<string, PluginInfo> = { 1: plugin, 2: newer }
 const identities = { 1: { provider: 'ebs.csi', version: '1.0.0' }, 2: { provider: 'ebs.csi', version: '2.0.0' } }
 const full = throwError(() => new PlugstreamError('ERR_STORE_WRITE', 'the disk is full'))
 
 const defaults: IdentifiedInit = {
   plugin$: lasting(plugin),
-  apply: () => {
+  update: () => {
     throw new Error('the registry is not to be changed')
   },
   unhealthyBeatMs: 1_000,
@@ -48,12 +37,9 @@ function told(state$: Observable<ConnectionState>): Observable<string> {
 }
 
 /** The registered instance, which `save` changes. */
-function registry(): { plugin$: Observable<PluginInfo>; save: (change: RegistryChange) => void } {
+function registry(): { plugin$: Observable<PluginInfo>; save: (identity: PluginIdentity) => void } {
   const plugin$ = new BehaviorSubject(plugin)
-  const save = (change: RegistryChange): void => {
-    if (change.kind === 'register') plugin$.next(change.plugin as PluginInfo)
-  }
-  return { plugin$, save }
+  return { plugin$, save: (identity) => plugin$.next({ ...plugin, ...identity }) }
 }
 
 /** The reason and the version it is said of. */
@@ -121,59 +107,44 @@ describe('identified', () => {
     it('is told to the registry before the state passes for healthy', () =>
       marbles(({ cold, expectObservable, flush }) => {
         const { plugin$, save } = registry()
-        const changes: RegistryChange[] = []
-        const apply = (change: RegistryChange): Observable<unknown> => {
-          changes.push(change)
-          return cold('--a').pipe(tap(() => save(change)))
+        const updates: PluginIdentity[] = []
+        const update = (identity: PluginIdentity): Observable<unknown> => {
+          updates.push(identity)
+          return cold('--a').pipe(tap(() => save(identity)))
         }
         const state = answering(() => cold('-2', identities))
-        expectObservable(shown(passing(lasting(state), { plugin$, apply }), plugin$), '^-----!').toBe('-x-(yh)', {
+        expectObservable(shown(passing(lasting(state), { plugin$, update }), plugin$), '^-----!').toBe('-x-(yh)', {
           x: 'socket-replaced 1.0.0',
           y: 'socket-replaced 2.0.0',
           h: 'ready 2.0.0',
         })
         flush()
-        expect(changes).to.deep.equal([{ kind: 'register', plugin: newer }])
+        expect(updates).to.deep.equal([identities[2]])
       }))
 
     it('is healthy though the registry cannot save it, which is tried again', () =>
       marbles(({ cold, expectObservable }) => {
         const { plugin$, save } = registry()
         const turns = inTurn<Observable<unknown>>(full, full, lasting('saved'))
-        const apply = (change: RegistryChange): Observable<unknown> => turns().pipe(tap(() => save(change)))
+        const update = (identity: PluginIdentity): Observable<unknown> => turns().pipe(tap(() => save(identity)))
         const state = answering(() => cold('-2', identities))
         // refused at once and after 100 ms; saved 200 ms later
-        expectObservable(shown(passing(lasting(state), { plugin$, apply }), plugin$), '^ 1s !').toBe('-(xh) 296ms s', {
+        expectObservable(shown(passing(lasting(state), { plugin$, update }), plugin$), '^ 1s !').toBe('-(xh) 296ms s', {
           x: 'socket-replaced 1.0.0',
           h: 'ready 1.0.0',
           s: 'ready 2.0.0',
         })
       }))
 
-    it('is saved with what was changed by hand meanwhile', () =>
-      marbles(({ cold, expectObservable, flush }) => {
-        const saved: unknown[] = []
-        const answers = inTurn<Observable<unknown>>(full, NEVER)
-        const apply = (change: RegistryChange): Observable<unknown> => {
-          saved.push(change)
-          return answers()
-        }
-        const state = answering(() => lasting(identities[2]))
-        const state$ = passing(lasting(state), { plugin$: cold('1 49ms z', plugins), apply })
-        expectObservable(told(state$), '^ 1s !').toBe('(xh)', { x: 'socket-replaced', h: 'ready' })
-        flush()
-        expect(saved.at(-1)).to.deep.equal({ kind: 'register', plugin: { ...zoned, version: '2.0.0' } })
-      }))
-
     it('is as healthy where the registry refuses it for good, and is not told to it again', () =>
       marbles(({ expectObservable, flush }) => {
         let refused = 0
-        const apply = (): Observable<never> => {
+        const update = (): Observable<never> => {
           refused++
           return throwError(() => new PlugstreamError('ERR_OPTION_INVALID', 'no'))
         }
         const state = answering(() => lasting(identities[2]))
-        expectObservable(told(passing(lasting(state), { apply })), '^ 9s !').toBe('(xh)', {
+        expectObservable(told(passing(lasting(state), { update })), '^ 9s !').toBe('(xh)', {
           x: 'socket-replaced',
           h: 'ready',
         })
@@ -184,12 +155,12 @@ describe('identified', () => {
     it('is not told over and over to a registry that makes something else of it', () =>
       marbles(({ expectObservable, flush }) => {
         let told = 0
-        const apply = (): Observable<string> => {
+        const update = (): Observable<string> => {
           told++
           return lasting('saved')
         }
         const state = answering(() => lasting(identities[2]))
-        expectObservable(passing(lasting(state), { apply }).pipe(map(({ healthy }) => healthy)), '^ 9s !').toBe(
+        expectObservable(passing(lasting(state), { update }).pipe(map(({ healthy }) => healthy)), '^ 9s !').toBe(
           '(xh)',
           {
             x: false,
@@ -215,13 +186,10 @@ describe('identified', () => {
     it('that is registered by hand gives way to what the plugin says', () =>
       marbles(({ cold, expectObservable }) => {
         const { plugin$, save } = registry()
-        const apply = (change: RegistryChange): Observable<unknown> => cold('-----a').pipe(tap(() => save(change)))
+        const update = (identity: PluginIdentity): Observable<unknown> => cold('-----a').pipe(tap(() => save(identity)))
         const state = answering(() => lasting(identities[1]))
-        const byHand$ = cold('--2', plugins).pipe(
-          tap((changed) => save({ kind: 'register', plugin: changed })),
-          ignoreElements(),
-        )
-        const passed$ = passing(lasting(state), { plugin$, apply })
+        const byHand$ = cold('--2', plugins).pipe(tap(save), ignoreElements())
+        const passed$ = passing(lasting(state), { plugin$, update })
         expectObservable(merge(shown(passed$, plugin$), byHand$), '^---------!').toBe('a-(xxy)(bh)', {
           a: 'ready 1.0.0',
           x: 'socket-replaced 1.0.0',
