@@ -64,6 +64,7 @@ export class ChangeQueue {
   #heldCount = 0
   #abandoned: PlugstreamError | undefined
   #whenIdle: (() => void)[] = []
+  #isLastRepairDue = false
 
   constructor(state: RegistryState, sequence: Sequence, ports: QueuePorts) {
     this.#state = state
@@ -92,7 +93,7 @@ export class ChangeQueue {
   drained(): Promise<void> {
     return new Promise((resolve) => {
       this.#whenIdle.push(resolve)
-      this.#planRepairs()
+      this.#isLastRepairDue = true
       this.#run()
     })
   }
@@ -104,6 +105,7 @@ export class ChangeQueue {
     this.#inFlight = undefined
     this.#again = this.#singly = []
     this.#repairs = []
+    this.#isLastRepairDue = false
     for (const change of left) change.refused(error)
     this.#run()
   }
@@ -141,7 +143,10 @@ export class ChangeQueue {
     const repair = this.#repairs.shift()
     if (repair) return this.#repair(repair)
     const job = this.#takeJob()
-    return job.length > 0 ? this.#apply(job) : undefined
+    if (job.length > 0) return this.#apply(job)
+    if (!this.#isLastRepairDue || this.#inDoubt.size === 0) return undefined
+    this.#isLastRepairDue = false
+    return this.#repair([...this.#inDoubt.keys()])
   }
 
   #takeJob(): readonly QueuedChange[] {
