@@ -28,7 +28,7 @@ import { makeStateDir, storeFile } from '../lib/host/state-dir.js'
 import { dial } from '../lib/plugin/dial.js'
 import type { PluginFingerprint } from '../lib/plugin/fingerprint.js'
 import type { HealthEvent } from '../lib/plugin/health.js'
-import type { PluginChannel, PluginKind } from '../lib/plugin/kind.js'
+import type { PluginChannel, PluginKind, PluginTaskConfig } from '../lib/plugin/kind.js'
 import type { NodeSnapshot } from '../lib/plugin/node-snapshot.js'
 import {
   instanceKey,
@@ -45,7 +45,7 @@ import { lockStateDir } from '../lib/store/lock.js'
 import { sqliteStore } from '../lib/store/sqlite-store.js'
 import type { KeyvLike, StateStore } from '../lib/store/state-store.js'
 import { TaskClaims } from '../lib/task/claims.js'
-import { prepareTask, releaseTask, type TaskPreparation } from '../lib/task/prepare.js'
+import { TaskDirectories } from '../lib/task/task-directories.js'
 import { checkTaskEvent, taskPlugin, type TaskPlugin } from '../lib/task/task-plugin.js'
 import { taskKey, type PluginTask, type RestartRequest, type TaskEvent, type TaskNote } from '../lib/task/task.js'
 import { Unfinished } from '../lib/unfinished.js'
@@ -137,7 +137,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   const restart$ = new Subject<RestartRequest>()
   const note$ = new Subject<TaskNote>()
   const runners = new Unfinished()
-  const channels = new Unfinished()
+  const unfinished = new Unfinished()
   const claims = new TaskClaims()
   const told = (failure: unknown, doing: string): Observable<never> => {
     problem$.next(PlugstreamError.from(failure, 'ERR_USAGE', doing))
@@ -148,14 +148,12 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     if (plugin) claims.claim(task, plugin.refs)
     return plugin
   }
-  const preparation = (task: PluginTask, plugin: TaskPlugin | undefined): TaskPreparation => ({
-    stateDir,
-    task,
-    plugin: plugin && { kind: plugin.kind.kind, config: plugin.config },
-    dial,
-  })
+  const directories = new TaskDirectories({ stateDir, dial })
   const ports: HostPorts = {
-    prepare: async (task) => prepareTask(preparation(task, pluginOf(task))),
+    prepare: async (task) => {
+      if (scope.closed) throw new PlugstreamError('ERR_CLOSED', 'the host was closed')
+      return directories.prepare(task, settingsOf(pluginOf(task)))
+    },
     restart$: restart$.asObservable(),
     waitOnClose: (work) => runners.add(work),
   }
@@ -205,10 +203,17 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
       .flatMap(({ types }) => types)
       .map((type) => [type, (plugin: PluginInfo) => clientOf(type, words(plugin), () => [plugin])]),
   )
-  const registry = await Registry.open({ store, dispensers: { ...dispensers, ...init.dispensers } })
+  const registry = await Registry.open({
+    store,
+    dispensers: { ...dispensers, ...init.dispensers },
+    closeTimeoutMs: timing.closeTimeoutMs,
+  })
   rest.add(() => registry.close())
   rest.add(() => runners.settled())
-  rest.add(() => channels.settled(timing.closeTimeoutMs))
+  rest.add(() => {
+    unfinished.add(directories.idle())
+    return unfinished.settled(timing.closeTimeoutMs)
+  })
 
   // The river. Task state before health before supervision, so that each finds in the one before it what an event has changed.
   const river = new Subscription()
@@ -227,7 +232,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
           connect: () =>
             openConnection(
               () => kindOf(kinds, type).open(socketPath),
-              (work) => channels.add(work),
+              (work) => unfinished.add(work),
             ),
           dial: () => abortable((signal) => dial(socketPath, signal)),
         },
@@ -243,20 +248,24 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     ({ key }) => key,
     ({ state }) => state === undefined,
   )
-  const supervised$ = superviseTasks(taskEvent$, {
-    configure: pluginOf,
-    connection,
-    run: (task) => tasks.get(taskKey(task))?.state.run ?? 0,
-    apply,
-    owned: ({ allocId, taskName }) =>
-      registry.instancesOf(allocId).filter(({ options }) => options.taskName === taskName),
-    healthOf: (ref) => health.of(instanceKey(ref)),
-    release: (task) => {
-      claims.release(task)
-      return defer(() => releaseTask(preparation(task, taskPlugin(kinds, stateDir, task))))
+  const supervised$ = superviseTasks(
+    taskEvent$,
+    {
+      configure: pluginOf,
+      connection,
+      run: (task) => tasks.get(taskKey(task))?.state.run ?? 0,
+      apply,
+      owned: ({ allocId, taskName }) =>
+        registry.instancesOf(allocId).filter(({ options }) => options.taskName === taskName),
+      healthOf: (ref) => health.of(instanceKey(ref)),
+      release: (task) => {
+        claims.release(task)
+        return directories.release(task, settingsOf(taskPlugin(kinds, stateDir, task)))
+      },
+      now,
     },
-    now,
-  })
+    timing,
+  )
   const snapshot$ = connectable(
     nodeSnapshots(
       { registryEvent$: registry.watch$, health$: health.all$, fingerprint$: fingerprint.all$ },
@@ -276,7 +285,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     note$,
     problem$,
   })
-  river.add(edge$.subscribe(({ noun, line }) => logger(noun)(line)))
+  river.add(edge$.subscribe(({ noun, line }) => logger(noun)('%s', line)))
   river.add(snapshot$.connect())
   river.add(instance$.connect())
   river.add(() => [note$, restart$, problem$].forEach((subject$) => subject$.complete()))
@@ -322,6 +331,11 @@ function kindOf(kinds: readonly PluginKind[], type: PluginType): PluginKind {
   const kind = kinds.find(({ types }) => types.includes(type))
   if (kind) return kind
   throw new PlugstreamError('ERR_PLUGIN_UNKNOWN', `no plugin kind of this host has the type ${type}`)
+}
+
+/** What its directories are made by. */
+function settingsOf(plugin: TaskPlugin | undefined): { kind: string; config: PluginTaskConfig } | undefined {
+  return plugin && { kind: plugin.kind.kind, config: plugin.config }
 }
 
 async function ownStore(stateDir: string, scope: Scope): Promise<StateStore> {
