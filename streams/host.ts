@@ -136,6 +136,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   const taskEvent$ = new Subject<TaskEvent>()
   const restart$ = new Subject<RestartRequest>()
   const note$ = new Subject<TaskNote>()
+  const node$ = new ReplaySubject<NodeSnapshot>(1)
   const runners = new Unfinished()
   const unfinished = new Unfinished()
   const claims = new TaskClaims()
@@ -199,7 +200,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   }
   const dispensers: Dispensers = Object.fromEntries(
     kinds
-      .filter((kind) => kind.client)
+      .filter((kind) => kind.client !== undefined)
       .flatMap(({ types }) => types)
       .map((type) => [type, (plugin: PluginInfo) => clientOf(type, words(plugin), () => [plugin])]),
   )
@@ -266,13 +267,10 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     },
     timing,
   )
-  const snapshot$ = connectable(
-    nodeSnapshots(
-      { registryEvent$: registry.watch$, health$: health.all$, fingerprint$: fingerprint.all$ },
-      { now },
-      { nodeId },
-    ),
-    { connector: () => new ReplaySubject<NodeSnapshot>(1), resetOnDisconnect: false },
+  const snapshot$ = nodeSnapshots(
+    { registryEvent$: registry.watch$, health$: health.all$, fingerprint$: fingerprint.all$ },
+    { now },
+    { nodeId },
   )
   for (const { feed } of [tasks, health, fingerprint, reached]) river.add(feed)
   river.add(registry.connect(lostInstances(instance$, { taskState }, timing)))
@@ -286,9 +284,9 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     problem$,
   })
   river.add(edge$.subscribe(({ noun, line }) => logger(noun)('%s', line)))
-  river.add(snapshot$.connect())
+  river.add(snapshot$.subscribe(node$))
   river.add(instance$.connect())
-  river.add(() => [note$, restart$, problem$].forEach((subject$) => subject$.complete()))
+  river.add(() => [note$, restart$, node$, problem$].forEach((subject$) => subject$.complete()))
   opened$.next(true)
 
   return {
@@ -297,7 +295,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     health$: health.all$,
     fingerprint$: fingerprint.all$,
     note$: note$.asObservable(),
-    node$: new Observable((subscriber) => snapshot$.subscribe(subscriber)),
+    node$: node$.asObservable(),
     problem$: problem$.asObservable(),
     waitFor: (type, name, { healthy = false, ...options } = {}) =>
       healthy
