@@ -373,10 +373,10 @@ describe('pluginInstances', () => {
 
     it('is doubted before anybody hears of another version that was registered by hand', () =>
       marbles(({ cold, expectObservable }) => {
-        const identify = inTurn<Observable<PluginIdentity>>(lasting(identities[1]), cold('-----2', identities))
+        const identify = inTurn<Observable<PluginIdentity>>(cold('-1', identities), cold('-----2', identities))
         const state = connectionState({ connection: fakeConnection({ identify }) })
         const instance$ = instancesOf(cold('r--v', events), { connection: () => lasting(state) })
-        expectObservable(shown(instance$), '^---------!').toBe('a--(xy)-h', {
+        expectObservable(shown(instance$), '^---------!').toBe('-a-(xy)-h', {
           a: 'ready 1.0.0',
           x: 'socket-replaced 1.0.0',
           y: 'socket-replaced 2.0.0',
