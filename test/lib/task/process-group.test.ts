@@ -79,17 +79,16 @@ describe('process group', () => {
       this.test!.title += ' (skipped: only Linux tells zombies from the living)'
       return this.skip()
     }
-    // The shell in brackets begins `true`, leaves the group, and becomes a `sleep` that does not wait for it.
-    const child = await leader('(true & echo $!; exec setsid sleep 600) & read line')
+    // The shell in brackets begins one `sleep`, leaves the group, and becomes another, which does not wait for the first.
+    const child = await leader('(sleep 600 & echo $!; exec setsid sleep 600) & read line')
     const group = new ProcessGroup(child.pid)
     const zombie = await firstLine(child)
     await end(child, group)
-    const stat = async (): Promise<string[]> => {
-      const line = await readFile(`/proc/${zombie}/stat`, 'latin1')
-      return line.slice(line.lastIndexOf(')') + 2).split(' ')
-    }
+    while (String(await group.alive()) !== String(zombie)) await delay(1)
+    process.kill(zombie, 'SIGKILL')
     while ((await group.alive()).length > 0) await delay(1)
-    const [state, parent, number] = await stat()
+    const line = await readFile(`/proc/${zombie}/stat`, 'latin1')
+    const [state, parent, number] = line.slice(line.lastIndexOf(')') + 2).split(' ')
     expect([state, number]).to.deep.equal(['Z', String(child.pid)])
     expect(group.signal('SIGKILL')).to.be.true // it is there, and that is all
     process.kill(Number(parent), 'SIGKILL')
