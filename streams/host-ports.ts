@@ -12,6 +12,6 @@ export interface HostPorts {
   prepare(task: PluginTask): Promise<TaskResources>
   /** Tasks whose plugin did not become healthy in time. */
   readonly restart$: Observable<RestartRequest>
-  /** `host.close()` waits for this work (bounded by `closeTimeoutMs` beyond what the work itself takes): tasks that are being stopped. */
+  /** `host.close()` waits for this work: tasks that are being stopped. How long that may take is up to who gives it. */
   waitOnClose?(work: Promise<unknown>): void
 }

@@ -40,8 +40,9 @@ export { sqliteStore, type SqliteInit, type SqliteStore } from '../lib/store/sql
 export type { KeyvLike, StateStore, StoreRecord, StoreWrite } from '../lib/store/state-store.js'
 
 // Running tasks.
-export { runTasks, type RunTasksInit } from './run-tasks.js'
+export { runTasks, type RunDriver, type RunHandle, type RunPorts, type RunTasksInit } from './run-tasks.js'
 export { processDriver, type ProcessDriverInit } from '../lib/task/process-driver.js'
+export { taskLogPaths } from '../lib/task/log-file.js'
 export { defaultRestartPolicy, type RestartPolicy } from '../lib/task/restart-policy.js'
 export type { TaskDriver, TaskExit, TaskHandle, TaskSpec } from '../lib/task/driver.js'
 export type { TaskOrder } from '../lib/task/task-spec.js'
