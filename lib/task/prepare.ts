@@ -86,7 +86,9 @@ async function removeStaleSocket(socketPath: string, dial: TaskPreparation['dial
   }
   if (answer.kind !== 'refused') throw taken(socketPath, answer.description)
   const now = await statOf(socketPath)
-  if (now?.ino !== found.ino || now.dev !== found.dev) return removeStaleSocket(socketPath, dial) // another one by now
+  // Inodes are used again; the birth time tells another socket that came meanwhile.
+  const isSame = now?.ino === found.ino && now.dev === found.dev && now.birthtimeNs === found.birthtimeNs
+  if (!isSame) return removeStaleSocket(socketPath, dial)
   await unlink(socketPath).catch((failure: unknown) => {
     throw PlugstreamError.from(failure, 'ERR_SOCKET', `removing the dead socket ${socketPath}`)
   })

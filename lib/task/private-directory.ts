@@ -1,4 +1,4 @@
-import type { Stats } from 'node:fs'
+import type { BigIntStats } from 'node:fs'
 import { chmod, lstat, mkdir } from 'node:fs/promises'
 import { PlugstreamError } from '../errors.js'
 import { directoriesBelow } from './task-paths.js'
@@ -16,13 +16,13 @@ export async function makePrivateDirectory(stateDir: string, directory: string):
     await mkdir(stateDir, { recursive: true, mode: privateMode })
     for (const path of directoriesBelow(stateDir, directory)) {
       await mkdir(path, privateMode).catch(unless('EEXIST'))
-      const found = await lstat(path)
+      const found = await lstat(path, { bigint: true })
       if (!found.isDirectory()) {
         throw new PlugstreamError('ERR_SOCKET', `${path} is ${whatIs(found)}; a directory belongs there`, {
           details: { path },
         })
       }
-      if ((found.mode & 0o777) !== privateMode) await chmod(path, privateMode)
+      if ((Number(found.mode) & 0o777) !== privateMode) await chmod(path, privateMode)
     }
   } catch (failure) {
     throw PlugstreamError.from(failure, 'ERR_SOCKET', `making ${directory}`)
@@ -39,8 +39,8 @@ export async function isOwnDirectory(stateDir: string, directory: string): Promi
 }
 
 /** What is at a path, links not followed; undefined where nothing is. */
-export async function statOf(path: string): Promise<Stats | undefined> {
-  return (await lstat(path).catch(unless('ENOENT', 'ENOTDIR'))) ?? undefined
+export async function statOf(path: string): Promise<BigIntStats | undefined> {
+  return (await lstat(path, { bigint: true }).catch(unless('ENOENT', 'ENOTDIR'))) ?? undefined
 }
 
 /** A handler that lets failures of the named codes pass. */
@@ -50,7 +50,7 @@ export function unless(...codes: readonly string[]): (failure: unknown) => void 
   }
 }
 
-export function whatIs(found: Stats): string {
+export function whatIs(found: BigIntStats): string {
   if (found.isSymbolicLink()) return 'a symbolic link'
   if (found.isDirectory()) return 'a directory'
   return found.isSocket() ? 'a socket' : 'a file'
