@@ -26,8 +26,18 @@ export interface Bench {
 }
 
 export interface Rounds {
-  round(): Promise<Sample>
+  /** One round; every other one measures the limit first, so that neither side has the better place. */
+  round(limitFirst: boolean): Promise<Sample>
   close(): Promise<void>
+}
+
+/** A round of two measurements, one after the other. */
+export function inTurn(ours: () => Promise<number>, limit: () => Promise<number>): Rounds['round'] {
+  return async (limitFirst) => {
+    const first = limitFirst ? await limit() : undefined
+    const middle = await ours()
+    return { ours: middle, limit: first ?? (await limit()) }
+  }
 }
 
 /** How long something takes, in ms. */

@@ -23,12 +23,9 @@ console.log(values.json ? JSON.stringify(summaries, undefined, 2) : `\n${table(s
 async function run(bench: Bench, rounds: number): Promise<Summary> {
   const opened = await bench.open()
   try {
-    await opened.round()
+    await opened.round(false)
     const samples: Sample[] = []
-    while (samples.length < rounds) {
-      globalThis.gc?.()
-      samples.push(await opened.round())
-    }
+    while (samples.length < rounds) samples.push(await opened.round(samples.length % 2 === 0))
     return summarise(bench, samples)
   } finally {
     await opened.close()

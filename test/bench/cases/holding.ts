@@ -4,7 +4,7 @@ import { sqliteStore } from '../../../lib/store/sqlite-store.js'
 import { openHost } from '../../../streams/host.js'
 import { Registry } from '../../../streams/registry.js'
 import { BareClient } from '../bare-client.js'
-import type { Bench } from '../bench.js'
+import { inTurn, type Bench } from '../bench.js'
 import { PluginProcess } from '../plugin-process.js'
 import { fill, plugin } from '../plugins.js'
 import { scratch } from '../scratch.js'
@@ -86,7 +86,7 @@ const channels: Bench = {
       for (const client of clients) client.close()
       return (after - before) / count
     }
-    return { round: async () => ({ ours: await ours(), limit: await limit() }), close: () => scope.close() }
+    return { round: inTurn(ours, limit), close: () => scope.close() }
   },
 }
 

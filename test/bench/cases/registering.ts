@@ -3,7 +3,7 @@ import { filter, firstValueFrom, Subject } from 'rxjs'
 import type { PluginTask, TaskEvent } from '../../../lib/task/task.js'
 import { openHost } from '../../../streams/host.js'
 import { BareClient, connectAsSoonAsPossible } from '../bare-client.js'
-import type { Bench, Rounds } from '../bench.js'
+import { inTurn, type Bench, type Rounds } from '../bench.js'
 import { PluginProcess } from '../plugin-process.js'
 import { instant, scratch } from '../scratch.js'
 
@@ -64,9 +64,9 @@ export const registering: Bench = {
     }
 
     return {
-      round: async () => {
+      round: (limitFirst) => {
         count++
-        return { ours: await ours(), limit: await limit() }
+        return inTurn(ours, limit)(limitFirst)
       },
       close: () => scope.close(),
     }

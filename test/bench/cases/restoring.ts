@@ -1,7 +1,7 @@
 import { KeyvSqlite } from '@keyv/sqlite'
 import { sqliteStore } from '../../../lib/store/sqlite-store.js'
 import { Registry } from '../../../streams/registry.js'
-import { timed, type Bench } from '../bench.js'
+import { inTurn, timed, type Bench } from '../bench.js'
 import { fill } from '../plugins.js'
 import { scratch } from '../scratch.js'
 
@@ -44,6 +44,6 @@ export const restoring: Bench = {
       await store.disconnect()
       return took
     }
-    return { round: async () => ({ ours: await ours(), limit: await limit() }), close: () => scope.close() }
+    return { round: inTurn(ours, limit), close: () => scope.close() }
   },
 }

@@ -3,7 +3,7 @@ import type { Scope } from '../../../lib/scope.js'
 import { sqliteStore } from '../../../lib/store/sqlite-store.js'
 import { Registry } from '../../../streams/registry.js'
 import { bareKeyv } from '../bare-keyv.js'
-import { rate, type Aim, type Bench } from '../bench.js'
+import { inTurn, rate, type Aim, type Bench } from '../bench.js'
 import { fill, plugin } from '../plugins.js'
 import { scratch } from '../scratch.js'
 
@@ -57,10 +57,10 @@ function againstBare(name: string, present: number, work: (registry: Registry) =
       const keyv = await bareKeyv(file)
       scope.add(() => keyv.disconnect())
       return {
-        round: async () => ({
-          ours: await rate(pairs, () => work(registry)),
-          limit: await rate(pairs, () => bare(keyv)),
-        }),
+        round: inTurn(
+          () => rate(pairs, () => work(registry)),
+          () => rate(pairs, () => bare(keyv)),
+        ),
         close: () => scope.close(),
       }
     },
@@ -80,7 +80,10 @@ function flat(name: string, work: (registry: Registry) => Promise<void>): Bench 
       const full = await filledRegistry(`${directory}/full.sqlite`, 10_000, scope)
       const empty = await filledRegistry(`${directory}/empty.sqlite`, 0, scope)
       return {
-        round: async () => ({ ours: await rate(pairs, () => work(full)), limit: await rate(pairs, () => work(empty)) }),
+        round: inTurn(
+          () => rate(pairs, () => work(full)),
+          () => rate(pairs, () => work(empty)),
+        ),
         close: () => scope.close(),
       }
     },

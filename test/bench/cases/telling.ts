@@ -1,7 +1,7 @@
 import { refOf, type RegistryChange } from '../../../lib/plugin/plugin.js'
 import { memoryStore } from '../../../lib/store/memory-store.js'
 import { Registry } from '../../../streams/registry.js'
-import { rate, type Bench } from '../bench.js'
+import { inTurn, rate, type Bench } from '../bench.js'
 import { plugin } from '../plugins.js'
 import { scratch } from '../scratch.js'
 
@@ -38,8 +38,11 @@ const telling = (listeners: number): Bench => ({
       for (const change of changes) for (const one of hear) one(change)
     }
     return {
-      round: async () => {
-        const sample = { ours: await rate(2 * pairs, ours), limit: await rate(2 * pairs, limit) }
+      round: async (limitFirst) => {
+        const sample = await inTurn(
+          () => rate(2 * pairs, ours),
+          () => rate(2 * pairs, limit),
+        )(limitFirst)
         if (heard !== 4 * pairs * listeners) throw new Error(`${heard} were heard of ${4 * pairs * listeners}`)
         heard = 0
         return sample
