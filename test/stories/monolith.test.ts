@@ -1,4 +1,6 @@
 import { expect } from 'chai'
+import { csiKind } from '../../lib/csi/kind.js'
+import type { PluginKind } from '../../lib/plugin/kind.js'
 import { aStory, because, isHealthy, ofType, pluginTask } from './support.js'
 
 describe('a monolith', () => {
@@ -35,6 +37,27 @@ describe('a monolith', () => {
       expect(restarts.all).to.deep.equal([])
       await plugin.close()
       tell('stopped', task)
+    }),
+  )
+
+  const csi = csiKind()
+  const halfRefused: PluginKind = {
+    ...csi,
+    configure: (given) => ({ ...csi.configure(given), types: ['csi-controller', ''] }),
+  }
+
+  it(
+    'has the first half taken back where the second is refused',
+    aStory({ kinds: [halfRefused] }, async ({ host, registry, notes, start }) => {
+      await start(task)
+      const note = await notes.until(({ kind }) => kind === 'plugin-unhealthy')
+      expect(note.message).to.equal('type is ""; it must be a text that is not empty')
+      await registry.until(({ kind }) => kind === 'deregistered')
+      expect(registry.all.map(({ kind, plugin: { type } }) => `${kind} ${type}`)).to.deep.equal([
+        'registered csi-controller',
+        'deregistered csi-controller',
+      ])
+      expect(host.registry.list()).to.deep.equal([])
     }),
   )
 })
