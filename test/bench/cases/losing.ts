@@ -1,6 +1,8 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 import { filter, firstValueFrom, NEVER, Subject, type Observable } from 'rxjs'
+import { snapshotIntervalMs } from '../../../lib/defaults.js'
 import type { PluginTask, TaskEvent } from '../../../lib/task/task.js'
 import { openHost, type PluginHost } from '../../../streams/host.js'
 import { bareKeyv } from '../bare-keyv.js'
@@ -75,10 +77,13 @@ function stopping(what: string, last: (host: PluginHost) => Observable<unknown>)
             csiPlugin: { id: 'bench', type: 'node' },
           }
           const { socketPath } = await host.prepare(task)
-          const read = firstValueFrom(host.fingerprint$.pipe(filter(({ healthy }) => healthy)))
+          const read = firstValueFrom(
+            host.node$.pipe(filter(({ instances }) => instances.some((one) => one.fingerprint?.healthy))),
+          )
           task$.next({ kind: 'started', task, at: instant() })
           await plugin.listen(socketPath)
           await read
+          await pause(2 * snapshotIntervalMs) // so that the next snapshot is a first one again
           const told = firstValueFrom(last(host))
           const ours = await timed(() => {
             task$.next({ kind: 'stopping', task, at: instant() })
