@@ -3,6 +3,7 @@ import {
   concat,
   defer,
   distinctUntilChanged,
+  EMPTY,
   filter,
   ignoreElements,
   map,
@@ -74,7 +75,8 @@ export function identified({
           catchError(() => NEVER),
         )
         const replaced = unlike(state, 'socket-replaced', `${identity.provider} ${identity.version} answers now`)
-        return concat(of(replaced), save$, passed(state))
+        // Where nothing passed before, there is nothing to doubt: it was registered without a version, or while nobody watched.
+        return concat(known ? of(replaced) : EMPTY, save$, passed(state))
       }
       const asked = (state: ConnectionState, connection: Connection): Observable<ConnectionState> =>
         defer(() => connection.identify()).pipe(
