@@ -10,12 +10,12 @@ import { probe } from './probe.js'
 import { rpcDefinitions, type CsiCallOptions, type CsiRequest, type CsiResponse, type CsiRpc } from './rpcs.js'
 import { rpcError } from './status.js'
 
-/** The longest a timer of Node can wait; about 25 days. */
-const longestTimeoutMs = 2 ** 31 - 1
+/** About 25 days: the longest a timer of Node can wait, in whole seconds, since servers are told of no smaller part of such a time. */
+const longestTimeoutMs = 2_147_483_000
 
 /**
  * A channel to one CSI plugin on one unix socket. Nothing is dialled before the first call; a connection that is lost is made anew by
- * the next one. Every call has a deadline.
+ * the next one. Every call but a probe has a deadline.
  *
  * @example
  * const channel = csiKind().open('/run/driver/csi.sock')
@@ -51,14 +51,18 @@ export class CsiChannel implements PluginChannel {
     request?: CsiRequest<Rpc>,
     options?: CsiCallOptions,
   ): Promise<CsiResponse<Rpc>> {
+    const timeoutMs = options?.timeoutMs
+    if (timeoutMs !== undefined && !(timeoutMs > 0 && timeoutMs <= longestTimeoutMs))
+      throw invalidOption('timeoutMs', timeoutMs, `a number of ms from 1 to ${longestTimeoutMs}`)
     const response = await this.#send(rpc, request, options)
     this.#answered++
     return response
   }
 
   probe(signal: AbortSignal): Promise<ProbeAnswer> {
-    // Not through `call`: a probe is no sign of life besides itself.
-    return probe((...call) => this.#send(...call), signal)
+    // Not through `call`: a probe is no sign of life besides itself. Its signal alone ends it, or a shorter deadline of calls would
+    // make a plugin that hangs look like one that answers with an error.
+    return probe((rpc, request, options) => this.#send(rpc, request, { ...options, timeoutMs: Infinity }), signal)
   }
 
   identify(signal: AbortSignal): Promise<PluginIdentity> {
@@ -79,8 +83,6 @@ export class CsiChannel implements PluginChannel {
     request: CsiRequest<Rpc> = {} as CsiRequest<Rpc>,
     { signal, timeoutMs = this.#rpcTimeoutMs }: CsiCallOptions = {},
   ): Promise<CsiResponse<Rpc>> {
-    if (!(timeoutMs > 0 && timeoutMs <= longestTimeoutMs))
-      throw invalidOption('timeoutMs', timeoutMs, `a number of ms from 1 to ${longestTimeoutMs}`)
     if (this.#link.closed) throw closed(rpc)
     if (signal?.aborted) throw aborted(rpc, signal)
 

@@ -37,8 +37,8 @@ describe('the CSI kind', () => {
     served = []
   })
 
-  function open(): CsiChannel {
-    const channel = csiKind().open(socketPath)
+  function open(init?: { rpcTimeoutMs: number }): CsiChannel {
+    const channel = csiKind(init).open(socketPath)
     opened.push(channel)
     return channel
   }
@@ -151,6 +151,17 @@ describe('the CSI kind', () => {
       served = [await serveRaw(socketPath, () => {})]
       expect(await codeOf(open().probe(AbortSignal.timeout(50)))).to.equal('ERR_TIMEOUT')
       expect(await codeOf(open().probe(AbortSignal.abort()))).to.equal('ERR_ABORTED')
+    })
+
+    it('waits as long as its signal says, and not as other calls do', async () => {
+      let ready = (): void => {}
+      const opened = new Promise<void>((resolve) => (ready = resolve))
+      await serve({ Probe: () => opened.then(() => ({})), GetPluginInfo: never })
+      const channel = open({ rpcTimeoutMs: 20 })
+      const answer = channel.probe(signal)
+      await codeOf(channel.call('GetPluginInfo')) // begun later, and overdue by now
+      ready()
+      expect(await answer).to.deep.equal({ kind: 'ready' })
     })
 
     it('answers truly again after the plugin came back', async () => {
