@@ -24,7 +24,7 @@ import {
   type OperatorFunction,
 } from 'rxjs'
 import { defaultTiming, firstLookAgainMs, lookAgainFactor, type Timing } from '../lib/defaults.js'
-import { messageOf, PlugstreamError } from '../lib/errors.js'
+import { messageOf } from '../lib/errors.js'
 import type { HealthEvent, HealthReason } from '../lib/plugin/health.js'
 import { Holdings } from '../lib/plugin/holdings.js'
 import type { PluginIdentity, PluginTaskConfig } from '../lib/plugin/kind.js'
@@ -39,6 +39,7 @@ import {
 } from '../lib/task/task-finding.js'
 import { taskKey, type PluginTask, type RestartRequest, type TaskEvent, type TaskNote } from '../lib/task/task.js'
 import { flowPerKey } from './operators/flow-per-key.js'
+import { reasonOfUnidentified } from './operators/identified.js'
 import { overdue } from './operators/overdue.js'
 import { retrySaying } from './operators/retry-saying.js'
 import { retryStoreWrite } from './operators/retry-store-write.js'
@@ -225,8 +226,7 @@ function identified({ unhealthyBeatMs }: SupervisionTiming): OperatorFunction<Co
 const unidentified: Look = { reason: 'probe-timeout', description: 'it is ready, and does not say who it is' }
 
 function unwilling(failure: unknown): Look {
-  const unserved = failure instanceof PlugstreamError && failure.details['grpcCode'] === 'UNIMPLEMENTED'
-  return { reason: unserved ? 'not-csi' : 'probe-failed', description: messageOf(failure) }
+  return { reason: reasonOfUnidentified(failure), description: messageOf(failure) }
 }
 
 /** A watch that fails as such. */

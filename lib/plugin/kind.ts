@@ -64,6 +64,7 @@ export interface PluginChannel {
   /** How many calls other than probes were answered so far: a busy plugin that misses a probe is alive all the same. */
   readonly answered: number
   probe(signal: AbortSignal): Promise<ProbeAnswer>
+  /** @throws ERR_CSI_UNSUPPORTED where the server does not know the question: it is no plugin of this kind. */
   identify(signal: AbortSignal): Promise<PluginIdentity>
   fingerprint(type: PluginType, signal: AbortSignal): Promise<PluginFacts>
   /** Resolves when the connection is gone. Calls in flight may finish. Idempotent. */

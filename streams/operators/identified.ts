@@ -21,7 +21,7 @@ import {
   type ObservableInput,
   type OperatorFunction,
 } from 'rxjs'
-import { messageOf } from '../../lib/errors.js'
+import { messageOf, PlugstreamError } from '../../lib/errors.js'
 import type { HealthReason } from '../../lib/plugin/health.js'
 import type { PluginIdentity } from '../../lib/plugin/kind.js'
 import type { PluginInfo } from '../../lib/plugin/plugin.js'
@@ -86,7 +86,7 @@ export function identified({
             now$.pipe(map((plugin) => (isSame(identity, plugin) ? passed(state) : told(state, identity)))),
           ),
           retrySaying(
-            (failure) => of(unlike(state, 'probe-failed', messageOf(failure))),
+            (failure) => of(unlike(state, reasonOfUnidentified(failure), messageOf(failure))),
             () => unhealthyBeatMs,
           ),
           switchMap((answer$) => answer$),
@@ -109,6 +109,12 @@ export function identified({
       // Listens from the start: who follows both hears of the doubt about a state before the plugin that raises it.
       return merge(confirmed$, plugin$.pipe(ignoreElements()))
     })
+}
+
+/** Why a plugin counts as unhealthy that fails to say who it is. */
+export function reasonOfUnidentified(failure: unknown): HealthReason {
+  const isUnserved = failure instanceof PlugstreamError && failure.code === 'ERR_CSI_UNSUPPORTED'
+  return isUnserved ? 'not-csi' : 'probe-failed'
 }
 
 function isSame(a: PluginIdentity, b: PluginIdentity): boolean {

@@ -306,7 +306,7 @@ describe('superviseTasks', () => {
     it(
       'takes a plugin that cannot say who it is for none of its kind',
       inMarbles((helpers) => {
-        const unwilling = new PlugstreamError('ERR_CSI_RPC', '', { details: { grpcCode: 'UNIMPLEMENTED' } })
+        const unwilling = new PlugstreamError('ERR_CSI_UNSUPPORTED', '')
         expectSaid(new World(helpers, { identifies: ['#'], unwilling }), 's', '100ms (UrR)', restartFor('not-csi'))
       }),
     )

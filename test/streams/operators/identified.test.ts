@@ -204,6 +204,13 @@ describe('identified', () => {
       }))
   })
 
+  it('says so where who answers does not know the question', () =>
+    marbles(({ expectObservable }) => {
+      const unserved = new PlugstreamError('ERR_CSI_UNSUPPORTED', 'no CSI')
+      const state = answering(() => throwError(() => unserved))
+      expectObservable(told(passing(lasting(state))), '^ 3s !').toBe('x', { x: 'not-csi' })
+    }))
+
   it('fails as the states fail, and leaves all it listens to', () =>
     marbles(({ cold, expectObservable, expectSubscribed }) => {
       const state = answering(() => identity)
