@@ -83,6 +83,8 @@ export class CsiChannel implements PluginChannel {
     request: CsiRequest<Rpc> = {} as CsiRequest<Rpc>,
     { signal, timeoutMs = this.#rpcTimeoutMs }: CsiCallOptions = {},
   ): Promise<CsiResponse<Rpc>> {
+    if (signal !== undefined && !(signal instanceof AbortSignal))
+      throw invalidOption('signal', signal, 'an AbortSignal')
     if (this.#link.closed) throw closed(rpc)
     if (signal?.aborted) throw aborted(rpc, signal)
 

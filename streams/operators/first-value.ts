@@ -33,6 +33,7 @@ export async function firstValue<T>(
 ): Promise<T> {
   if (timeoutMs !== undefined && !(timeoutMs >= 0 && timeoutMs <= longestTimeoutMs))
     throw invalidOption('timeoutMs', timeoutMs, `a number of ms from 0 to ${longestTimeoutMs}, or left out`)
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalidOption('signal', signal, 'an AbortSignal')
   const fail = (code: 'ERR_TIMEOUT' | 'ERR_ABORTED' | 'ERR_CLOSED', why: string, cause?: unknown): PlugstreamError =>
     new PlugstreamError(code, `${waiting}: ${why}`, { cause })
   const aborted$: Observable<unknown> = !signal ? NEVER : signal.aborted ? of(undefined) : fromEvent(signal, 'abort')

@@ -80,4 +80,9 @@ describe('firstValue', () => {
       expect(failure.details).to.deep.equal({ field: 'timeoutMs' })
     })
   }
+
+  it('refuses what is no signal', async () => {
+    const failure = await failureOf(firstValue(NEVER, 'waiting', { signal: {} as AbortSignal }))
+    expect(failure.details).to.deep.equal({ field: 'signal' })
+  })
 })
