@@ -1,4 +1,4 @@
-import { defer, filter, finalize, Observable, Subject, type Subscription } from 'rxjs'
+import { defer, filter, finalize, Observable, Subject, tap, type Subscription } from 'rxjs'
 
 /** A stream of keyed values that also knows the newest value of each key. */
 export interface PresentState<T> {
@@ -7,7 +7,7 @@ export interface PresentState<T> {
   /** The present value of one key, if there is one, then each new one. */
   of(key: string): Observable<T>
   get(key: string): T | undefined
-  /** Ends the feed and completes everything given out. */
+  /** Ends the feed and completes everything given out; nothing is known of any key after that. */
   readonly feed: Subscription
 }
 
@@ -53,7 +53,7 @@ export function presentState<T>(
     for (const listener$ of [...listeners.values()]) listener$.complete()
     live$.complete()
   }
-  const feed = source$.pipe(finalize(end)).subscribe((value) => {
+  const feed = source$.pipe(tap({ unsubscribe: () => present.clear() }), finalize(end)).subscribe((value) => {
     waiting.push(value)
     inTurn(() => undefined)
   })

@@ -168,6 +168,14 @@ describe('presentState', () => {
       for (const { words } of [all, one]) expect(words).to.deep.equal(['.'])
     })
 
+    it('leaves nothing known, where the feed was ended', () => {
+      const { present, say } = state()
+      say('a', 'a1')
+      present.feed.unsubscribe()
+      expect(present.get('a')).to.equal(undefined)
+      for (const { words } of [hear(present.all$), hear(present.of('a'))]) expect(words).to.deep.equal(['.'])
+    })
+
     it('may be brought about by what it tells', () => {
       const { present, say } = state()
       const first = hear(present.all$.pipe(tap(() => present.feed.unsubscribe())))
