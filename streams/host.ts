@@ -22,7 +22,7 @@ import {
 import { now } from '../lib/clock.js'
 import { csiKind } from '../lib/csi/kind.js'
 import { problemCount } from '../lib/defaults.js'
-import { PlugstreamError } from '../lib/errors.js'
+import { invalidOption, PlugstreamError } from '../lib/errors.js'
 import { hostSettings, type HostOptions, type HostSettings } from '../lib/host/settings.js'
 import { makeStateDir, storeFile } from '../lib/host/state-dir.js'
 import { dial } from '../lib/plugin/dial.js'
@@ -38,6 +38,7 @@ import {
   type RegistryEvent,
 } from '../lib/plugin/plugin.js'
 import { watchSocket } from '../lib/plugin/socket-watch.js'
+import { validName } from '../lib/plugin/validate.js'
 import type { SocketSight } from '../lib/plugin/socket.js'
 import { logger } from '../lib/log.js'
 import { Scope } from '../lib/scope.js'
@@ -46,7 +47,7 @@ import { sqliteStore } from '../lib/store/sqlite-store.js'
 import type { KeyvLike, StateStore } from '../lib/store/state-store.js'
 import { TaskClaims } from '../lib/task/claims.js'
 import { TaskDirectories } from '../lib/task/task-directories.js'
-import { checkTaskEvent, taskPlugin, type TaskPlugin } from '../lib/task/task-plugin.js'
+import { takeTask, takeTaskEvent, taskPlugin, type TaskPlugin } from '../lib/task/task-plugin.js'
 import { taskKey, type PluginTask, type RestartRequest, type TaskEvent, type TaskNote } from '../lib/task/task.js'
 import { Unfinished } from '../lib/unfinished.js'
 import { connectionStates } from './connection-states.js'
@@ -120,6 +121,9 @@ export interface PluginHost extends HostPorts, AsyncDisposable {
  */
 export async function openHost(init: HostInit): Promise<PluginHost> {
   const settings = hostSettings(init, ({ rpcTimeoutMs }) => [csiKind({ rpcTimeoutMs })])
+  const { task$ } = init
+  if (!isObservable(task$) && typeof task$ !== 'function')
+    throw invalidOption('task$', task$, 'an Observable of task events, or a function that makes one')
   const scope = new Scope()
   try {
     return await open(init, settings, scope)
@@ -152,8 +156,9 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   const directories = new TaskDirectories({ stateDir, dial })
   const ports: HostPorts = {
     prepare: async (task) => {
-      if (scope.closed) throw new PlugstreamError('ERR_CLOSED', 'the host was closed')
-      return directories.prepare(task, settingsOf(pluginOf(task)))
+      if (scope.closed) throw closed()
+      const own = takeTask(task)
+      return directories.prepare(own, settingsOf(pluginOf(own)))
     },
     restart$: restart$.asObservable(),
     waitOnClose: (work) => runners.add(work),
@@ -168,13 +173,13 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   const source$ = isObservable(task$) ? task$ : opened$.pipe(switchMap(() => task$(ports)))
   const intake = concat(source$.pipe(catchError((failure: unknown) => told(failure, 'task$ failed'))), NEVER)
     .pipe(
-      holdUntil(opened$),
+      // Taken as they are when they come: their giver may use the object again.
       concatMap((event) =>
-        defer(() => {
-          checkTaskEvent(event)
-          return of(event)
-        }).pipe(catchError((failure: unknown) => told(failure, 'a task event was left out'))),
+        defer(() => of(takeTaskEvent(event))).pipe(
+          catchError((failure: unknown) => told(failure, 'a task event was left out')),
+        ),
       ),
+      holdUntil(opened$),
       observeOn(queueScheduler),
     )
     .subscribe(taskEvent$)
@@ -184,8 +189,9 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   await makeStateDir(stateDir)
   const lock = await lockStateDir(stateDir)
   rest.add(() => lock.release())
-  const store = init.store ?? (await ownStore(stateDir, rest))
+  const store = init.store === undefined ? await ownStore(stateDir, rest) : init.store
   const pick = (instances: readonly PluginInfo[], what: string): PluginChannel => {
+    if (scope.closed) throw closed()
     if (instances.length === 0) throw new PlugstreamError('ERR_PLUGIN_UNKNOWN', `${what} is not registered`)
     const states = instances.map((plugin) => reached.get(instanceKey(plugin))?.state)
     const { connection } = states.find((state) => state?.healthy) ?? states[0] ?? {}
@@ -297,14 +303,14 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     note$: note$.asObservable(),
     node$: node$.asObservable(),
     problem$: problem$.asObservable(),
-    waitFor: (type, name, { healthy = false, ...options } = {}) =>
+    waitFor: async (type, name, { healthy = false, ...options } = {}) =>
       healthy
         ? firstValue(
             health.all$.pipe(
               filter((event) => event.healthy && event.plugin.type === type && event.plugin.name === name),
               map(({ plugin }) => registry.get(plugin) ?? plugin),
             ),
-            `waiting for ${words({ type, name })} to be healthy`,
+            `waiting for ${words({ type: validName('type', type), name: validName('name', name) })} to be healthy`,
             options,
           )
         : registry.waitFor(type, name, options),
@@ -323,6 +329,10 @@ function reachedInstances(instance$: Observable<PluginInstance>): Observable<{ k
       return concat(state$.pipe(map((state) => ({ key, state }))), of({ key }))
     }),
   )
+}
+
+function closed(): PlugstreamError {
+  return new PlugstreamError('ERR_CLOSED', 'the host was closed')
 }
 
 function kindOf(kinds: readonly PluginKind[], type: PluginType): PluginKind {

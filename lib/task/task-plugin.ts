@@ -55,11 +55,33 @@ export function checkTask(task: PluginTask): void {
 
 const eventKinds = ['prestart', 'started', 'exited', 'stopping', 'stopped'] as const
 
-/** @throws ERR_OPTION_INVALID naming the field of an event that says nothing of any task. */
-export function checkTaskEvent(event: TaskEvent): void {
-  const { kind, task }: { kind?: unknown; task?: unknown } = Object(event)
-  if (!eventKinds.some((one) => one === kind))
-    throw invalidOption('event.kind', kind, `one of ${eventKinds.join(', ')}`)
-  if (typeof task !== 'object' || task === null) throw invalidOption('event.task', task, 'the task it is about')
-  checkTask(event.task)
+/**
+ * An event as it is now, in memory of its own: what its giver changes in it later, or throws when it is read again, reaches nobody.
+ *
+ * @throws ERR_OPTION_INVALID naming the field of an event that says nothing of any task.
+ */
+export function takeTaskEvent(given: TaskEvent): TaskEvent {
+  if (!isObject(given)) throw invalidOption('event', given, 'an object')
+  const { kind, task } = given
+  if (!eventKinds.includes(kind)) throw invalidOption('event.kind', kind, `one of ${eventKinds.join(', ')}`)
+  return { ...given, kind, task: takeTask(task) } as TaskEvent
+}
+
+/** The same for a task. */
+export function takeTask(given: PluginTask): PluginTask {
+  if (!isObject(given)) throw invalidOption('task', given, 'an object')
+  const { allocId, taskName, isolation, csiPlugin, plugin, env } = given
+  const task: PluginTask = {
+    ...given,
+    ...{ allocId, taskName, isolation },
+    ...(csiPlugin !== undefined && { csiPlugin: isObject(csiPlugin) ? { ...csiPlugin } : csiPlugin }),
+    ...(plugin !== undefined && { plugin: isObject(plugin) ? { ...plugin } : plugin }),
+    ...(env !== undefined && { env: { ...env } }),
+  }
+  checkTask(task)
+  return task
+}
+
+function isObject(given: unknown): given is object {
+  return typeof given === 'object' && given !== null && !Array.isArray(given)
 }

@@ -1,0 +1,75 @@
+import { expect } from 'chai'
+import type { TaskEvent } from '../../lib/task/task.js'
+import { openHost, type HostInit } from '../../streams/host.js'
+import { aStory, inDirectory, isHealthy, pluginTask } from './support.js'
+
+async function failureOf(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
+    () => 'none',
+    (failure: unknown) => (failure as { code?: unknown }).code ?? failure,
+  )
+}
+
+describe('what comes in by a door of the host', () => {
+  it(
+    'ends nothing where it is no task event, or one that throws when it is read',
+    aStory({}, async ({ host, task$, health, problems, start }) => {
+      const throwing = (from: number): TaskEvent => {
+        let reads = 0
+        return Object.defineProperty({ task: pluginTask({ allocId: `x${from}` }), at: 1 }, 'kind', {
+          enumerable: true,
+          get: () => {
+            if (++reads > from) throw new Error('not any more')
+            return 'started'
+          },
+        }) as TaskEvent
+      }
+      for (const event of [undefined, 'text', {}, throwing(0), throwing(1), throwing(2), throwing(3), throwing(4)])
+        task$.next(event as TaskEvent)
+      await problems.untilAll((all) => all[3])
+      await start(pluginTask())
+      const { plugin } = await health.until(isHealthy)
+      expect(host.registry.get(plugin)).to.deep.equal(plugin)
+    }),
+  )
+
+  it(
+    'is taken as it was when it came',
+    aStory({}, async ({ registry, task$, tell, start }) => {
+      const task = pluginTask()
+      await start(task)
+      await registry.until(({ kind }) => kind === 'registered')
+      task.allocId = 'another'
+      tell('started', task)
+      task$.next({ kind: 'stopped', task: pluginTask(), at: 1 })
+      const gone = await registry.until(({ kind }) => kind === 'deregistered')
+      expect(gone.plugin.allocId).to.equal('a1')
+    }),
+  )
+
+  it('is refused where it is no source of task events', () =>
+    inDirectory(async (stateDir) => {
+      for (const task$ of [undefined, 5, {}, Promise.resolve()])
+        expect(await failureOf(openHost({ stateDir, task$ } as unknown as HostInit))).to.equal('ERR_OPTION_INVALID')
+    }))
+
+  it('gives nothing of what was, once the host is closed', async () => {
+    let late: unknown[] = []
+    await aStory({}, async ({ host, health, start }) => {
+      await start(pluginTask())
+      await health.until(isHealthy)
+      const client = host.client<{ nodeGetInfo(): Promise<unknown> }>('csi-node', 'ebs')
+      await host.close()
+      const heard: unknown[] = []
+      host.health$.subscribe((event) => heard.push(event))
+      host.fingerprint$.subscribe((event) => heard.push(event))
+      late = [
+        ...heard,
+        await failureOf(host.waitFor('csi-node', 'ebs', { healthy: true })),
+        await failureOf(client.nodeGetInfo()),
+        await failureOf(host.prepare(pluginTask())),
+      ]
+    })()
+    expect(late).to.deep.equal(['ERR_CLOSED', 'ERR_CLOSED', 'ERR_CLOSED'])
+  })
+})
