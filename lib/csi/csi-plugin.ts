@@ -82,7 +82,7 @@ function idOf({ field, value }: Found): string {
 
 function typeOf({ field, value }: Found): CsiPluginConfig['type'] {
   const type = types.find((known) => known === value)
-  if (!type) throw invalidOption(field, value, types.join(', '))
+  if (!type) throw invalidOption(field, value, `one of ${types.join(', ')}`)
   return type
 }
 

@@ -39,6 +39,7 @@ export async function leavingNothing(tell: () => Promise<void>): Promise<void> {
 /** A host with everything it tells. */
 export interface Story {
   readonly host: PluginHost
+  readonly stateDir: string
   readonly health: Recording<HealthEvent>
   readonly registry: Recording<RegistryEvent>
   readonly fingerprints: Recording<PluginFingerprint>
@@ -80,6 +81,7 @@ export function withHost(
     }
     const story: Story = {
       host,
+      stateDir,
       task$,
       ...recordings,
       tell: (kind, task) => task$.next({ kind, task, at: Date.now() }),
