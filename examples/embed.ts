@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openHost, type PluginHost, type PluginTask, type TaskEvent } from 'plugstream'
 import { Subject } from 'rxjs'
-import { hostpathCommand } from './hostpath-command.js'
+import { hostpathCommand } from './hostpath-driver/command.js'
 
 const scratch = await mkdtemp(join(tmpdir(), 'plugstream-embed-'))
 const [program, ...args] = hostpathCommand({ 'data-dir': join(scratch, 'volumes') })

@@ -4,7 +4,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { hostpathCommand } from './hostpath-command.js'
+import { hostpathCommand } from './hostpath-driver/command.js'
 
 const scratch = await mkdtemp(join(tmpdir(), 'plugstream-host-'))
 const stateDir = process.argv.slice(2).find((word) => !word.startsWith('-')) ?? join(scratch, 'state')

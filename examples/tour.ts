@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { openHost, processDriver, runTasks } from 'plugstream'
 import type { HostPorts, PluginHost, RestartRequest, TaskEvent, TaskOrder, TaskSpec } from 'plugstream'
 import { filter, firstValueFrom, lastValueFrom, share, Subject, timeout, type Observable } from 'rxjs'
-import { hostpathCommand } from './hostpath-command.js'
+import { hostpathCommand } from './hostpath-driver/command.js'
 import { chapter, narrate, narrateTasks, Stopwatch, table } from './tour/narrator.js'
 
 const staysUp = !process.argv.includes('--once')
