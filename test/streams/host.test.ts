@@ -6,7 +6,7 @@ import { csiKind } from '../../lib/csi/kind.js'
 import { snapshotIntervalMs } from '../../lib/defaults.js'
 import type { PluginKind } from '../../lib/plugin/kind.js'
 import { memoryStore } from '../../lib/store/memory-store.js'
-import { openHost, type HostInit } from '../../streams/host.js'
+import { openHost } from '../../streams/host.js'
 import { aStory, inDirectory, isHealthy, leavingNothing, pluginTask, withHost } from '../stories/support.js'
 import { scriptedPlugin } from '../testing/scripted-plugin.js'
 
