@@ -15,6 +15,7 @@ const keptOfHashed = 60
  */
 export function escapePathPart(text: string): string {
   if (text === '') return '~'
+  if (text.length <= pathPartLimit && /^[a-z0-9_-][a-z0-9_.-]*$/.test(text)) return text
   let escaped = ''
   for (let at = 0; at < text.length; at++) {
     const character = text.charAt(at)

@@ -10,7 +10,7 @@ type Close = () => unknown
  * const store = await openStore(); scope.add(() => store.close())
  */
 export class Scope implements AsyncDisposable {
-  #closers: Close[] = []
+  #closers: { close: Close }[] = []
   #closing: Promise<void> | undefined
 
   get closed(): boolean {
@@ -24,10 +24,10 @@ export class Scope implements AsyncDisposable {
       this.#closing.catch(() => undefined) // told by the next close(); nobody may be waiting now
       return () => undefined
     }
-    this.#closers.push(close)
+    const closer = { close }
+    this.#closers.push(closer)
     return () => {
-      const at = this.#closers.lastIndexOf(close)
-      if (at >= 0) this.#closers.splice(at, 1)
+      this.#closers = this.#closers.filter((one) => one !== closer)
     }
   }
 
@@ -42,9 +42,9 @@ export class Scope implements AsyncDisposable {
 
   async #closeAll(): Promise<void> {
     const failures: unknown[] = []
-    for (let close = this.#closers.pop(); close; close = this.#closers.pop()) {
+    for (let closer = this.#closers.pop(); closer; closer = this.#closers.pop()) {
       try {
-        await close()
+        await closer.close()
       } catch (failure) {
         failures.push(failure)
       }

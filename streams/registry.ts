@@ -130,7 +130,7 @@ export class Registry implements Observer<RegistryChange>, AsyncDisposable {
     this.#closeTimeoutMs = init.closeTimeoutMs ?? defaultTiming.closeTimeoutMs
     this.#queue = new ChangeQueue(restored.state, restored.sequence, {
       save: (batch, done) => this.#save(batch, done),
-      publish: (event) => this.#publish(event),
+      publish: (event) => this.#event$.next(event),
       now: init.now ?? clock,
     })
     this.event$ = this.#event$.asObservable()
@@ -318,11 +318,10 @@ export class Registry implements Observer<RegistryChange>, AsyncDisposable {
   }
 
   #save(batch: readonly StoreWrite[], done: (failure?: Failure) => void): void {
-    const notice = new PlugstreamError(
-      'ERR_TIMEOUT',
-      `the store has not answered for ${storeStallMs} ms; changes wait for it`,
-    )
-    const stall = timer(storeStallMs).subscribe(() => this.#tell(notice))
+    const stall = timer(storeStallMs).subscribe(() => {
+      const message = `the store has not answered for ${storeStallMs} ms; what comes waits for it`
+      this.#tell(new PlugstreamError('ERR_TIMEOUT', message))
+    })
     const end = (failure?: Failure): void => {
       stall.unsubscribe()
       done(failure)
@@ -333,16 +332,8 @@ export class Registry implements Observer<RegistryChange>, AsyncDisposable {
     this.#saving.add(stall)
   }
 
-  #publish(event: RegistryEvent): void {
-    const { kind, plugin, seq } = event
-    log('%s %s %s of alloc %s, seq %d', kind, plugin.type, plugin.name, plugin.allocId, seq)
-    this.#event$.next(event)
-  }
-
   #tell(failure: unknown): void {
-    const problem = PlugstreamError.from(failure, 'ERR_USAGE', 'a change could not be applied')
-    log('%s', problem.message)
-    this.#problem$.next(problem)
+    this.#problem$.next(PlugstreamError.from(failure, 'ERR_USAGE', 'a change could not be applied'))
   }
 
   /** What is true now, then what comes, with nothing in between: the queue is held until the second is subscribed. */

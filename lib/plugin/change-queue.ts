@@ -236,11 +236,13 @@ function isBusy({ thrown }: Failure): boolean {
   return thrown instanceof PlugstreamError && thrown.details.busy === true
 }
 
+const participle = { register: 'registered', update: 'updated', deregister: 'deregistered' }
+
 function refusal(change: ValidChange, { thrown }: Failure): PlugstreamError {
   const { type, name, allocId } = change.kind === 'register' ? change.plugin : change.ref
   return new PlugstreamError(
     'ERR_STORE_WRITE',
-    `${type} ${name} of alloc ${allocId} was not ${change.kind}ed, since that could not be saved: ${messageOf(thrown)}`,
+    `${type} ${name} of alloc ${allocId} was not ${participle[change.kind]}, since that could not be saved: ${messageOf(thrown)}`,
     { cause: thrown, retryable: true, details: { type, name, allocId } },
   )
 }

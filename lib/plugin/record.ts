@@ -2,7 +2,7 @@ import { messageOf, PlugstreamError } from '../errors.js'
 import { escapePathPart } from '../path-escape.js'
 import type { StoreRecord } from '../store/state-store.js'
 import type { PluginInfo, PluginRef } from './plugin.js'
-import { validDefinition } from './validate.js'
+import { pluginInfo, validDefinition } from './validate.js'
 
 /** The schema of the records written here. One that is higher was written by a newer version, which knew what it meant. */
 const schema = 1
@@ -44,7 +44,7 @@ export function decodeRecord(record: StoreRecord): PluginRecord {
     throw corrupt(record.key, messageOf(cause), cause)
   }
   if (recordKey(definition) !== record.key) throw corrupt(record.key, 'it is the record of another instance')
-  return { plugin: Object.freeze({ ...definition, registeredAt }), order }
+  return { plugin: pluginInfo(definition, registeredAt), order }
 }
 
 export function encodeSequence(reserved: number): unknown {

@@ -31,8 +31,8 @@ export interface Unreadable {
 }
 
 /**
- * What a change comes to. `nothing`: there is nothing to deregister or to update. `confirmed`: registered just so already; only the generation is
- * new. The others are what their event will be called.
+ * What a change comes to. `nothing`: there is nothing to deregister or to update. `confirmed`: it is registered just so already; at
+ * most the generation is new. The others are what their event will be called.
  */
 export type Step =
   | { kind: 'nothing' }
@@ -112,7 +112,7 @@ export class RegistryState {
 
   /** Takes over a record that was read; to be called in their order. */
   restore(record: PluginRecord, seq: number, at: number): void {
-    this.#add({ ...record, key: recordKey(record.plugin), generation: this.nextGeneration, seq, at, restored: true })
+    this.#add(instanceOf(record, recordKey(record.plugin), this.nextGeneration, seq, at, true))
   }
 
   /** Takes over a step that was saved, and gives its event, where it has one; `seq` is asked for its number. */
@@ -121,7 +121,7 @@ export class RegistryState {
     const { kind, plugin, key, order, generation, at, reason } = step
     const number = kind === 'confirmed' ? 0 : seq()
     const known = this.find(plugin)
-    if (!known) this.#add({ plugin, key, order, generation, seq: number, at, restored: false })
+    if (!known) this.#add(instanceOf({ plugin, order }, key, generation, number, at, false))
     else if (kind === 'deregistered') this.#remove(known)
     else this.#renew(known, plugin, generation)
     if (kind === 'confirmed') return undefined
@@ -134,11 +134,11 @@ export class RegistryState {
     return this.#lines.get(type)?.get(name)
   }
 
-  #add(init: Omit<Instance, 'older' | 'newer'>): Instance {
-    const { type, name, allocId } = init.plugin
+  #add(instance: Instance): void {
+    const { type, name, allocId } = instance.plugin
     const names = getOrAdd(this.#lines, type, () => new Map<string, Line>())
     const line = getOrAdd(names, name, (): Line => ({ newest: undefined, allocs: new Map() }))
-    const instance: Instance = { ...init, older: line.newest, newer: undefined }
+    instance.older = line.newest
     if (line.newest) line.newest.newer = instance
     line.newest = instance
     line.allocs.set(allocId, instance)
@@ -148,12 +148,12 @@ export class RegistryState {
     this.nextOrder = Math.max(this.nextOrder, instance.order + 1)
     this.nextGeneration = instance.generation + 1
     this.#plugins = undefined
-    return instance
   }
 
   #renew(instance: Instance, plugin: PluginInfo, generation: number): void {
-    const restored = instance.restored && instance.generation === generation
-    Object.assign(instance, { plugin, generation, restored })
+    instance.restored &&= instance.generation === generation
+    instance.plugin = plugin
+    instance.generation = generation
     this.nextGeneration = Math.max(this.nextGeneration, generation + 1)
     this.#plugins = undefined
   }
@@ -175,6 +175,17 @@ export class RegistryState {
     this.#all.delete(instance)
     this.#plugins = undefined
   }
+}
+
+function instanceOf(
+  { plugin, order }: PluginRecord,
+  key: string,
+  generation: number,
+  seq: number,
+  at: number,
+  restored: boolean,
+): Instance {
+  return { plugin, order, key, generation, seq, at, restored, older: undefined, newer: undefined }
 }
 
 function getOrAdd<K, V>(map: Map<K, V>, key: K, make: () => V): V {

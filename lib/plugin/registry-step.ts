@@ -2,7 +2,7 @@ import type { StoreWrite } from '../store/state-store.js'
 import type { PluginInfo, PluginRef } from './plugin.js'
 import { encodeRecord, quarantinePrefix, recordKey } from './record.js'
 import type { Instance, RegistryState, Step, Unreadable } from './registry-state.js'
-import type { Deregistration, PluginDefinition, Update, ValidChange } from './validate.js'
+import { pluginInfo, type Deregistration, type PluginDefinition, type Update, type ValidChange } from './validate.js'
 
 type Present = Pick<Instance, 'plugin' | 'order' | 'generation'>
 
@@ -57,7 +57,7 @@ export class Draft {
       this.#touched.set(key, { ...present, generation })
       return { ...present, kind: 'confirmed', key, generation, at }
     }
-    const plugin = Object.freeze({ ...definition, registeredAt: present?.plugin.registeredAt ?? at })
+    const plugin = pluginInfo(definition, present?.plugin.registeredAt ?? at)
     const order = present?.order ?? this.#nextOrder++
     this.#touched.set(key, { plugin, order, generation })
     this.#keepCopy(key)

@@ -7,5 +7,4 @@ export type SocketSight =
 
 /** What a plain connect to the path comes to. Never thrown. */
 export type DialAnswer =
-  | { kind: 'connected' }
-  | { kind: 'missing' | 'refused' | 'denied' | 'not-a-socket' | 'failed'; description: string }
+  { kind: 'connected' } | { kind: 'missing' | 'refused' | 'denied' | 'not-a-socket' | 'failed'; description: string }

@@ -25,12 +25,20 @@ export function validDefinition(given: unknown): PluginDefinition {
   const plugin = fieldsOf('plugin', given)
   const connection = fieldsOf('connection', plugin['connection'])
   return Object.freeze({
-    ...validRef(plugin),
+    type: validName('type', plugin['type']),
+    name: validName('name', plugin['name']),
+    allocId: validName('allocId', plugin['allocId']),
     version: text('version', plugin['version'] ?? ''),
     provider: text('provider', plugin['provider'] ?? ''),
     connection: Object.freeze({ socketPath: validSocketPath(connection['socketPath']) }),
     options: validOptions(plugin['options'] ?? {}),
   })
+}
+
+/** What is registered: what a registration says, and since when. */
+export function pluginInfo(definition: PluginDefinition, registeredAt: number): PluginInfo {
+  const { type, name, allocId, version, provider, connection, options } = definition
+  return Object.freeze({ type, name, allocId, version, provider, connection, options, registeredAt })
 }
 
 /** @throws ERR_OPTION_INVALID naming the field. */

@@ -30,17 +30,19 @@ export function keyPrefix(keyv: KeyvLike): string {
 export function entriesOf(keyv: KeyvLike): (prefix: string) => AsyncIterable<RawEntry> {
   const store = Object(keyv.store) as object // one that is missing becomes an object that can nothing
   const own = keyPrefix(keyv)
-  if (isSqlite(store)) return (prefix) => prefixed(selectRows(store, own + prefix), own)
+  if (isSqlite(store)) return (prefix) => prefixed(selectEntries(store, own + prefix), own)
   if (isIterable(store)) return () => prefixed(Promise.resolve(store), own)
   if (isIterating(store)) return () => scanned(store, keyv.namespace, own)
   throw invalidOption('store', keyv.store, 'a Keyv whose adapter can iterate, or a state store')
 }
 
 /** Every row whose key begins with `prefix`. One statement, since pages by OFFSET skip rows when others vanish; no LIKE, no wildcards. */
-export async function selectRows(adapter: SqliteAdapter, prefix: string): Promise<readonly RawEntry[]> {
+export async function selectRows(
+  adapter: SqliteAdapter,
+  prefix: string,
+): Promise<readonly { key: string; value: unknown }[]> {
   const sql = `SELECT key, value FROM ${adapter.opts.table ?? 'keyv'} WHERE key >= ? AND instr(key, ?) = 1`
-  const rows = (await adapter.query(sql, prefix, prefix)) as { key: string; value: unknown }[]
-  return rows.map(({ key, value }) => [key, value])
+  return (await adapter.query(sql, prefix, prefix)) as { key: string; value: unknown }[]
 }
 
 /**
@@ -51,17 +53,49 @@ export async function decodeEntry(keyv: KeyvLike, [key, raw]: RawEntry): Promise
   if (raw === undefined || raw === null) return undefined
   try {
     if (!keyv.deserializeData) return { key, raw, value: copy(await keyv.get(key)) }
-    const data = typeof raw === 'string' ? await keyv.deserializeData(raw) : copy(raw)
-    if (!isData(data)) return { key, raw, error: new Error('it is no value of a Keyv') }
-    if (typeof data.expires === 'number' && data.expires < Date.now()) return undefined
-    return { key, raw, value: data.value }
+    return recordOf(key, raw, typeof raw === 'string' ? await keyv.deserializeData(raw) : copy(raw))
   } catch (error) {
     return { key, raw, error }
   }
 }
 
+/**
+ * As `decodeEntry`, for a Keyv that serialises as Keyv does by itself, at half the cost: only a text that begins with a colon is
+ * written otherwise than JSON has it.
+ */
+export function decodePlainEntry(
+  keyv: KeyvLike,
+  key: string,
+  raw: unknown,
+): StoreRecord | undefined | Promise<StoreRecord | undefined> {
+  if (typeof raw !== 'string') return decodeEntry(keyv, [key, raw])
+  try {
+    const data: unknown = JSON.parse(raw)
+    return isMarked(data) ? decodeEntry(keyv, [key, raw]) : recordOf(key, raw, data)
+  } catch (error) {
+    return { key, raw, error }
+  }
+}
+
+function isMarked(value: unknown): boolean {
+  if (typeof value === 'string') return value.startsWith(':')
+  if (typeof value !== 'object' || value === null) return false
+  for (const key in value) if (isMarked((value as Record<string, unknown>)[key])) return true
+  return false
+}
+
+function recordOf(key: string, raw: unknown, data: unknown): StoreRecord | undefined {
+  if (!isData(data)) return { key, raw, error: new Error('it is no value of a Keyv') }
+  if (typeof data.expires === 'number' && data.expires < Date.now()) return undefined
+  return { key, raw, value: data.value }
+}
+
 /** Without serialisation a Keyv over a Map holds the very objects it was given. */
 const copy = (value: unknown): unknown => (typeof value === 'object' ? structuredClone(value) : value)
+
+async function selectEntries(adapter: SqliteAdapter, prefix: string): Promise<readonly RawEntry[]> {
+  return (await selectRows(adapter, prefix)).map(({ key, value }) => [key, value])
+}
 
 /** The entries of a store that keeps the Keyv's prefix, and may hold those of others. */
 async function* prefixed(entries: Promise<Iterable<RawEntry>>, own: string): AsyncGenerator<RawEntry> {

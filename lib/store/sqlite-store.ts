@@ -2,7 +2,7 @@ import type { KeyvSqlite } from '@keyv/sqlite'
 import { Keyv } from 'keyv'
 import { PlugstreamError } from '../errors.js'
 import { foldBatch } from './batch.js'
-import { decodeEntry, keyPrefix, selectRows } from './keyv-entries.js'
+import { decodePlainEntry, keyPrefix, selectRows } from './keyv-entries.js'
 import { SqliteBatch, type SqliteRow } from './sqlite-batch.js'
 import { openSqlite } from './sqlite-file.js'
 import type { StateStore, StoreWrite } from './state-store.js'
@@ -47,8 +47,9 @@ export async function sqliteStore({ file, busyTimeoutMs = 5_000 }: SqliteInit): 
       const rows = await turns
         .take(() => selectRows(adapter, prefix + wanted))
         .catch((cause: unknown) => Promise.reject(readFailed(`reading ${file}`, cause)))
-      for (const [key, raw] of rows) {
-        const record = await decodeEntry(keyv, [key.slice(prefix.length), raw])
+      for (const { key, value } of rows) {
+        const decoded = decodePlainEntry(keyv, key.slice(prefix.length), value)
+        const record = decoded instanceof Promise ? await decoded : decoded
         if (record) yield record
       }
     },

@@ -13,6 +13,7 @@ type Alloc = { alloc: string; name: string }
 type Action =
   | ({ do: 'register'; by: 'register' | 'apply' | 'next'; version: string } & Alloc)
   | ({ do: 'deregister'; by: 'deregister' | 'apply' | 'next' } & Alloc)
+  | ({ do: 'update'; by: 'apply' | 'next'; version: string } & Alloc)
   | { do: 'let go'; pick: number }
   | { do: 'subscribe'; how: 'watch' | 'throw' | 'slowly' | 'late' }
   | ({ do: 'react'; version: string } & Alloc)
@@ -74,6 +75,15 @@ const action: fc.Arbitrary<Action> = fc.oneof(
       ...alloc,
     }),
   },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('update' as const),
+      by: fc.constantFrom('apply' as const, 'next' as const),
+      version,
+      ...alloc,
+    }),
+  },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('let go' as const), pick: fc.nat(9) }) },
   {
     weight: 2,
@@ -102,7 +112,7 @@ const codeOf = (failure: unknown): unknown => (failure as { code?: unknown }).co
 /** What was asked for, in the order it was. `id` names a registration; `holds` is the one that a deregistration is limited to. */
 interface Asked {
   id: number
-  kind: 'register' | 'deregister'
+  kind: RegistryChange['kind']
   ref: PluginRef
   version?: string
   holds?: number
@@ -141,6 +151,9 @@ class Run {
         return
       case 'deregister':
         this.deregister(action)
+        return
+      case 'update':
+        this.update(action)
         return
       case 'let go':
         this.letGo(this.held[action.pick])
@@ -188,6 +201,14 @@ class Run {
     if (by === 'next') return this.registry.next(change)
     if (by === 'apply') return this.#answered(this.registry.apply(change).then((event) => this.#wasTold(event)))
     this.#answered(this.registry.deregister(ref).then((was) => expect(was).to.be.a('boolean')))
+  }
+
+  update({ by, version, ...alloc }: { by: string; version: string } & Alloc): void {
+    const ref = refOf(alloc)
+    this.#ask({ kind: 'update', ref, version })
+    const change: RegistryChange = { kind: 'update', ref, version, provider: '' }
+    if (by === 'next') return this.registry.next(change)
+    this.#answered(this.registry.apply(change).then((event) => this.#wasTold(event)))
   }
 
   letGo(one: { id: number; registration: Registration } | undefined): void {
@@ -301,7 +322,11 @@ function cameInTurn({ asked, came }: Run): void {
   let next = 0
   for (const { id, kind, ref, version = '', holds } of asked) {
     const known = there.get(keyOf(ref))
-    const isNothing = kind === 'register' ? known?.version === version : !known || (holds ?? known.id) !== known.id
+    const isNothing = {
+      register: known?.version === version,
+      update: !known || known.version === version,
+      deregister: !known || (holds ?? known.id) !== known.id,
+    }[kind]
     if (isNothing) {
       if (kind === 'register') there.set(keyOf(ref), { version, id })
       continue
@@ -317,7 +342,7 @@ function cameInTurn({ asked, came }: Run): void {
     const expected = kind === 'deregister' ? 'deregistered' : known ? 'updated' : 'registered'
     expect(`${one.event.kind} ${keyOf(one.event.plugin)}`, words).to.equal(`${expected} ${keyOf(ref)}`)
     if (kind === 'deregister') there.delete(keyOf(ref))
-    else there.set(keyOf(ref), { version, id })
+    else there.set(keyOf(ref), { version, id: kind === 'update' && known ? known.id : id })
   }
   expect(came.length, 'nothing else came').to.equal(next)
 }
