@@ -1,4 +1,6 @@
+import { resolve } from 'node:path'
 import { expect } from 'chai'
+import { csiKind } from '../../../lib/csi/kind.js'
 import { PlugstreamError } from '../../../lib/errors.js'
 import { hostSettings, type HostOptions } from '../../../lib/host/settings.js'
 
@@ -34,5 +36,41 @@ describe('hostSettings', () => {
     expect(timing).to.include({ heartbeatMs: 7, probeTimeoutMs: 3_000 })
     expect(nodeId).to.not.equal('')
     expect(kinds).to.deep.equal([])
+  })
+
+  it('makes the state directory an absolute path', () => {
+    expect(hostSettings({ stateDir: 'state' }, () => []).stateDir).to.equal(resolve('state'))
+  })
+
+  it('gives what is built in the timing, and lets a kind take the place of one of its name', () => {
+    const built = { ...csiKind(), kind: 'csi' }
+    const own = { ...csiKind(), kind: 'csi' }
+    let rpcTimeoutMs = 0
+    const { kinds } = hostSettings({ stateDir, timing: { rpcTimeoutMs: 3 }, kinds: [own] }, (timing) => {
+      rpcTimeoutMs = timing.rpcTimeoutMs
+      return [built]
+    })
+    expect(kinds).to.have.length(1)
+    expect(kinds[0]).to.equal(own)
+    expect(rpcTimeoutMs).to.equal(3)
+  })
+
+  it('refuses two kinds that share a type, naming it', () => {
+    const kinds = [csiKind(), { ...csiKind(), kind: 'other' }]
+    expect(() => hostSettings({ stateDir, kinds }, () => []))
+      .to.throw('kinds is "csi-controller"')
+      .with.property('code', 'ERR_OPTION_INVALID')
+  })
+
+  it('refuses Windows with the reason', () => {
+    const platform = Object.getOwnPropertyDescriptor(process, 'platform')
+    Object.defineProperty(process, 'platform', { ...platform, value: 'win32' })
+    try {
+      expect(() => hostSettings({ stateDir }, () => []))
+        .to.throw('Linux and macOS')
+        .with.property('code', 'ERR_USAGE')
+    } finally {
+      Object.defineProperty(process, 'platform', platform ?? {})
+    }
   })
 })

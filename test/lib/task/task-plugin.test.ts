@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import { PlugstreamError } from '../../../lib/errors.js'
-import { takeTaskEvent } from '../../../lib/task/task-plugin.js'
-import type { TaskEvent } from '../../../lib/task/task.js'
+import { csiKind } from '../../../lib/csi/kind.js'
+import { takeTaskEvent, taskPlugin } from '../../../lib/task/task-plugin.js'
+import type { PluginTask, TaskEvent } from '../../../lib/task/task.js'
 
 const event = () => ({
   kind: 'started' as const,
@@ -57,4 +58,58 @@ describe('takeTaskEvent', () => {
         .with.deep.include({ code: 'ERR_OPTION_INVALID', details: { field } })
     })
   }
+})
+
+describe('taskPlugin', () => {
+  const csi = csiKind()
+  const task = (overrides: object): PluginTask => ({
+    allocId: 'a1',
+    taskName: 'driver',
+    isolation: 'image',
+    ...overrides,
+  })
+  const pluginOf = (overrides: object) => taskPlugin([csi], '/state', task(overrides))
+
+  it('says what a task registers, in order, where its socket is and with which options', () => {
+    const plugin = pluginOf({ csiPlugin: { id: 'ebs', type: 'monolith', stagePublishBaseDir: '/vol' } })
+    expect(plugin).to.deep.include({
+      kind: csi,
+      refs: [
+        { type: 'csi-controller', name: 'ebs', allocId: 'a1' },
+        { type: 'csi-node', name: 'ebs', allocId: 'a1' },
+      ],
+      socketPath: '/state/csi/plugins/a1/driver/csi.sock',
+      options: { mountPoint: '/state/csi/volumes/ebs', containerMountPoint: '/vol', taskName: 'driver' },
+    })
+  })
+
+  it('takes csiPlugin for the short form of a plugin of that kind', () => {
+    const long = pluginOf({ plugin: { kind: 'csi', id: 'ebs', type: 'node' } })
+    expect(long).to.deep.equal(pluginOf({ csiPlugin: { id: 'ebs', type: 'node' } }))
+  })
+
+  it('is nothing for a task that is no plugin', () => {
+    expect(pluginOf({})).to.equal(undefined)
+  })
+
+  const refused: readonly (readonly [field: string, overrides: object])[] = [
+    ['task.plugin.kind', { plugin: { kind: 'toy', id: 'x' } }],
+    ['task.plugin.kind', { plugin: {} }],
+    ['csiPlugin.id', { csiPlugin: { type: 'node' } }],
+    ['csiPlugin', { csiPlugin: null }],
+    ['task.allocId', { allocId: '', csiPlugin: { id: 'ebs', type: 'node' } }],
+  ]
+  for (const [field, overrides] of refused)
+    it(`refuses ${JSON.stringify(overrides)} naming ${field}`, () => {
+      expect(() => pluginOf(overrides))
+        .to.throw(PlugstreamError)
+        .with.deep.include({ code: 'ERR_OPTION_INVALID', details: { field } })
+    })
+
+  it('refuses a socket path that cannot be made short enough', () => {
+    const stateDir = `/${'s'.repeat(100)}`
+    expect(() => taskPlugin([csi], stateDir, task({ csiPlugin: { id: 'ebs', type: 'node' } })))
+      .to.throw(PlugstreamError)
+      .with.include({ code: 'ERR_SOCKET_PATH' })
+  })
 })
