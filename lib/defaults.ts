@@ -34,6 +34,12 @@ export const firstLookAgainMs = 20
 /** Growth of that pause. 20 ms reaches one second in nine looks. */
 export const lookAgainFactor = 1.6
 
+/**
+ * How often a call is made that a closing connection loses, or refuses. A server that closes idle connections after some milliseconds
+ * may well do so to two calls in a row on a busy machine, and to four only if nothing can be had from it.
+ */
+export const lostCallTries = 4
+
 /** How long a plugin may have no socket, no answer or errors before its task is asked to restart. Nomad's default. */
 export const healthTimeoutMs = 30_000
 /** How long a plugin may answer that it is not ready yet. The CSI specification says this is no cause for a restart, so: patience. */
@@ -104,3 +110,29 @@ export const logLookMs = 5_000
 
 /** How many of the host's own problems are kept for who asks later. */
 export const problemCount = 100
+
+/**
+ * Deadline of a call to a CSI plugin that changes something, retries included: a disk takes its time to be attached and formatted. The
+ * time Nomad and Kubernetes give it.
+ */
+export const csiOperationTimeoutMs = 120_000
+/**
+ * One attempt of such a call may take this long, or half of the caller's time where that is more: one that got lost is made once more.
+ * Shorter attempts do harm: drivers in Go end what they began, a mkfs too, when their caller gives up.
+ */
+export const csiAttemptMs = 60_000
+
+/**
+ * What is worth another try of a CSI call, and after which pauses. A plugin that restarts is back in some tens of ms, so UNAVAILABLE
+ * begins there. ABORTED says that the same operation is still running: asking more often makes it no faster. RESOURCE_EXHAUSTED is a
+ * full disk or a node at its limit, which seldom passes while a caller waits.
+ */
+export const csiRetries = {
+  UNAVAILABLE: { minDelayMs: 50, maxDelayMs: 2_000, retries: Infinity },
+  DEADLINE_EXCEEDED: { minDelayMs: 200, maxDelayMs: 5_000, retries: Infinity },
+  ABORTED: { minDelayMs: 500, maxDelayMs: 10_000, retries: Infinity },
+  RESOURCE_EXHAUSTED: { minDelayMs: 500, maxDelayMs: 5_000, retries: 3 },
+} as const
+
+/** A list call whose plugin gives this many pages without an entry one after the other is given up: it would go on for ever. */
+export const csiEmptyPages = 100

@@ -21,7 +21,7 @@ import {
   type Observable,
   type ObservableInput,
 } from 'rxjs'
-import { firstLookAgainMs, lookAgainFactor, type Timing } from '../lib/defaults.js'
+import { firstLookAgainMs, lookAgainFactor, lostCallTries, type Timing } from '../lib/defaults.js'
 import { messageOf } from '../lib/errors.js'
 import type { HealthReason } from '../lib/plugin/health.js'
 import type { LinkState, ProbeAnswer } from '../lib/plugin/kind.js'
@@ -43,9 +43,9 @@ type ConnectionTiming = Pick<Timing, 'heartbeatMs' | 'unhealthyBeatMs' | 'probeT
  * What is seen at a socket's path flows in; what is known of the server behind it flows out, whenever that changes.
  *
  * A new identity means a new server: a new channel, and everything about it is learned anew. A missing or refused socket is hard
- * evidence and counts at once. A lost connection is no death: it is looked into now, and the answer decides. What can be chance, a
- * probe that times out or a call that is lost, is repeated at once, and two in a row count: the first may have been this process
- * standing still.
+ * evidence and counts at once. A lost connection is no death: it is looked into now, and the answer decides. What can be chance is
+ * repeated at once: of probes that time out two in a row count, since the first may have been this process standing still; of calls
+ * that are lost `lostCallTries`, since a server may close idle connections faster than it is asked.
  */
 export function connectionStates(
   sight$: Observable<SocketSight>,
@@ -108,7 +108,7 @@ function looks(
 
 type Verdict = Omit<ConnectionState, 'epoch' | 'connection'>
 
-/** One look, and a second one at once where the first came to what can be chance. */
+/** One look, and more at once where it came to what can be chance: one after a timeout, some after a connection that was lost. */
 function look(
   connection: Connection,
   link$: Observable<LinkState>,
@@ -124,11 +124,20 @@ function look(
     take(1),
     catchError((failure: unknown) => of(unhealthy('disconnected', messageOf(failure)))),
   )
-  return once$.pipe(switchMap((verdict) => (mayBeChance(verdict) ? once$ : of(verdict))))
+  const again = (triesLeft: number): Observable<Verdict> =>
+    once$.pipe(
+      switchMap((verdict) => {
+        const left = Math.min(triesLeft, triesOf(verdict)) - 1
+        return left > 0 ? again(left) : of(verdict)
+      }),
+    )
+  return again(lostCallTries)
 }
 
-function mayBeChance({ reason }: Verdict): boolean {
-  return reason === 'probe-timeout' || reason === 'disconnected'
+/** How often in a row it has to come to this before it counts. */
+function triesOf({ reason }: Verdict): number {
+  if (reason === 'disconnected') return lostCallTries
+  return reason === 'probe-timeout' ? 2 : 1
 }
 
 function probed(connection: Connection, probeTimeoutMs: number): Observable<Verdict> {

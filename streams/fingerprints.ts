@@ -8,7 +8,6 @@ import {
   merge,
   mergeMap,
   of,
-  retry,
   scan,
   switchMap,
   take,
@@ -20,6 +19,7 @@ import { messageOf } from '../lib/errors.js'
 import type { PluginFacts, PluginFingerprint } from '../lib/plugin/fingerprint.js'
 import type { PluginInfo, PluginType, RegistryEvent } from '../lib/plugin/plugin.js'
 import { poll } from './operators/poll.js'
+import { retryLostCall } from './operators/retry-lost-call.js'
 import type { Connection, PluginInstance } from './values.js'
 
 export interface FingerprintPorts {
@@ -68,8 +68,7 @@ interface Reading {
 }
 
 /**
- * Reads over one connection again and again; one that fails is made once more at once, since a connection that closes may lose a
- * call. Once it was read, a reading that fails changes nothing but when it is tried again.
+ * Reads over one connection again and again; one that fails is made again at once, since a connection that closes may lose a call. Once it was read, a reading that fails changes nothing but when it is tried again.
  */
 function readings(
   connection: Connection,
@@ -79,7 +78,7 @@ function readings(
   const read = (): Observable<Reading> =>
     defer(() => connection.fingerprint(type)).pipe(
       take(1),
-      retry(1),
+      retryLostCall(),
       map((facts): Reading => ({ healthy: true, description: 'healthy', facts })),
       catchError((failure: unknown) => of<Reading>({ healthy: false, description: messageOf(failure), failed: true })),
     )

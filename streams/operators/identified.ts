@@ -11,7 +11,6 @@ import {
   NEVER,
   of,
   repeat,
-  retry,
   shareReplay,
   switchMap,
   take,
@@ -26,6 +25,7 @@ import type { HealthReason } from '../../lib/plugin/health.js'
 import type { PluginIdentity } from '../../lib/plugin/kind.js'
 import type { PluginInfo } from '../../lib/plugin/plugin.js'
 import type { Connection, ConnectionState } from '../values.js'
+import { retryLostCall } from './retry-lost-call.js'
 import { retrySaying } from './retry-saying.js'
 import { retryStoreWrite } from './retry-store-write.js'
 
@@ -81,7 +81,7 @@ export function identified({
       const asked = (state: ConnectionState, connection: Connection): Observable<ConnectionState> =>
         defer(() => connection.identify()).pipe(
           take(1),
-          retry(1), // a connection that closes may lose a call
+          retryLostCall(),
           switchMap((identity) =>
             now$.pipe(map((plugin) => (isSame(identity, plugin) ? passed(state) : told(state, identity)))),
           ),

@@ -137,11 +137,11 @@ describe('connectionStates', () => {
   it('port error: a dial or probe that fails is a look that found nobody, and the looks go on', () =>
     marbles(({ cold, expectObservable }) => {
       const failing = throwError(() => new Error('EMFILE'))
-      const dial = inTurn<Observable<DialAnswer>>(failing, failing, dialled)
-      const probe = inTurn<Observable<ProbeAnswer>>(failing, failing, lasting(probes.r))
+      const dial = inTurn<Observable<DialAnswer>>(failing, failing, failing, failing, dialled)
+      const probe = inTurn<Observable<ProbeAnswer>>(failing, failing, failing, failing, lasting(probes.r))
       const connect = (): Observable<ReturnType<typeof fakeConnection>> =>
         lasting(fakeConnection({ link$: lasting('idle'), probe }))
-      // dial twice in vain; 20 ms later probe twice in vain; 32 ms later all is well
+      // dial four times in vain; 20 ms later probe four times in vain; 32 ms later all is well
       expectObservable(told(statesOf(cold('s', sights), { connect, dial })), '^ 1s !').toBe('d 51ms r', {
         d: 'disconnected 0',
         r: 'ready 0',
@@ -243,6 +243,29 @@ describe('connectionStates', () => {
         const probe = inTurn<Observable<ProbeAnswer>>(cold('-u', probes), cold('-r', probes))
         const state$ = statesOf(cold('s', sights), { connect: () => lasting(fakeConnection({ probe })) })
         expectObservable(told(state$), '^---!').toBe('--r', { r: 'ready 1' })
+      }))
+
+    it('is also the third of them, since idle connections may be closed faster than they are asked; the fourth counts', () =>
+      marbles(({ cold, expectObservable }) => {
+        const lost = cold('-u', probes)
+        const third = inTurn<Observable<ProbeAnswer>>(lost, lost, lost, cold('-r', probes))
+        const fourth = inTurn<Observable<ProbeAnswer>>(lost, lost, lost, lost, cold('-r', probes))
+        const of = (probe: () => Observable<ProbeAnswer>): Observable<string> =>
+          told(statesOf(cold('s', sights), { connect: () => lasting(fakeConnection({ probe })) }))
+        expectObservable(of(third), '^-----!').toBe('----r', { r: 'ready 1' })
+        expectObservable(of(fourth), '^-----!').toBe('----d', { d: 'disconnected 1' })
+      }))
+
+    it('is one timeout after a lost call: of two the second counts', () =>
+      marbles(({ cold, expectObservable }) => {
+        const lost = cold('-u', probes)
+        const never = cold<ProbeAnswer>('-')
+        const one = inTurn<Observable<ProbeAnswer>>(lost, never, cold('-r', probes))
+        const two = inTurn<Observable<ProbeAnswer>>(lost, never, never, cold('-r', probes))
+        const of = (probe: () => Observable<ProbeAnswer>): Observable<string> =>
+          told(statesOf(cold('s', sights), { connect: () => lasting(fakeConnection({ probe })) }))
+        expectObservable(of(one), '^ 3010ms !').toBe('3002ms r', { r: 'ready 1' })
+        expectObservable(of(two), '^ 6010ms !').toBe('6001ms t', { t: 'probe-timeout 1' })
       }))
 
     it('is a dial without an answer, but not one that is refused', () =>
