@@ -9,6 +9,7 @@ import {
   map,
   of,
   pairwise,
+  race,
   scan,
   shareReplay,
   startWith,
@@ -16,7 +17,7 @@ import {
   take,
   tap,
   throttleTime,
-  timeout,
+  timer,
   withLatestFrom,
   type Observable,
   type ObservableInput,
@@ -145,10 +146,13 @@ function probed(connection: Connection, probeTimeoutMs: number): Observable<Verd
   // A busy plugin that misses a probe is alive all the same.
   const late = (): ProbeAnswer | { kind: 'timeout' } =>
     connection.answered() > answeredBefore ? { kind: 'ready' } : { kind: 'timeout' }
-  return from(connection.probe()).pipe(
-    timeout({ first: probeTimeoutMs, with: () => of(late()) }),
-    map((answer) => judged(answer, probeTimeoutMs)),
+  // In two halves, of which the second begins when the first is seen to be over: after this process stood still, an answer that came
+  // meanwhile is heard before its time is up.
+  const overdue$ = timer(probeTimeoutMs / 2).pipe(
+    switchMap(() => timer(probeTimeoutMs / 2)),
+    map(late),
   )
+  return race(from(connection.probe()), overdue$).pipe(map((answer) => judged(answer, probeTimeoutMs)))
 }
 
 const ready: Verdict = { healthy: true, reason: 'ready', description: 'ready', answers: true }
