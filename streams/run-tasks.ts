@@ -39,7 +39,7 @@ import type { TaskExit, TaskSpec } from '../lib/task/driver.js'
 import { step } from '../lib/task/run-step.js'
 import { absentTask, type Doing, type RunInput, type TaskRun } from '../lib/task/task-run.js'
 import { stateOf, type TaskRunState } from '../lib/task/task-run-state.js'
-import { readTaskInput, sameValue, type TaskOrder } from '../lib/task/task-spec.js'
+import { plainCopy, readTaskInput, sameValue, type TaskOrder } from '../lib/task/task-spec.js'
 import { taskKey, type PluginTask, type TaskEvent, type TaskResources } from '../lib/task/task.js'
 import type { HostPorts } from './host-ports.js'
 import { outlive } from './operators/outlive.js'
@@ -107,9 +107,9 @@ export function runTasks(
         failed$ = throwError(() => failure)
         return EMPTY
       }),
+      mergeMap((input) => accepted(input, init)),
       // Whoever is told something and answers at once is heard after everybody was told.
       observeOn(queueScheduler),
-      filter((input) => accepted(input, init)),
       groupBy((input: TaskSpec | TaskOrder) => taskKey(input), {
         duration: ({ key }) => stopped$.pipe(filter((stopped) => stopped === key)),
       }),
@@ -119,14 +119,14 @@ export function runTasks(
   })
 }
 
-function accepted(input: TaskSpec | TaskOrder, init: RunTasksInit): boolean {
+/** Input as it is now: its giver may change the object and give it again. None where it cannot be run. */
+function accepted(input: TaskSpec | TaskOrder, init: RunTasksInit): (TaskSpec | TaskOrder)[] {
   try {
-    readTaskInput(input)
-    return true
+    return [readTaskInput(plainCopy(input))]
   } catch (failure) {
     const at = (init.now ?? now)()
     tell(init.state, { task: input as TaskSpec, phase: 'refused', reason: messageOf(failure), restarts: 0, at })
-    return false
+    return []
   }
 }
 

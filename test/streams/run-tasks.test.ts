@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { asyncScheduler, ignoreElements, map, merge, NEVER, of, share, shareReplay, Subject, tap, throwError, type Observable, type ObservableInput } from 'rxjs' // prettier-ignore
+import { asyncScheduler, concat, ignoreElements, map, merge, NEVER, of, share, shareReplay, Subject, tap, throwError, type Observable, type ObservableInput } from 'rxjs' // prettier-ignore
 import type { TaskExit, TaskSpec } from '../../lib/task/driver.js'
 import type { TaskRunState } from '../../lib/task/task-run-state.js'
 import type { TaskOrder } from '../../lib/task/task-spec.js'
@@ -512,6 +512,19 @@ describe('run tasks', () => {
           8: '1 stopping',
         })
       helpers.expectObservable(of(one).pipe(tap((spec) => input$.next(spec)), ignoreElements())).toBe('|') // prettier-ignore
+    }))
+
+  it('takes a task as it is when it is given: the same object, changed and given again, is another task to run', () =>
+    marbles((helpers) => {
+      const machine = new Machine(helpers)
+      const spec = { ...one, command: ['v1'] as [string] }
+      const change = (): void => void (spec.command[0] = 'v2')
+      const source = concat(of(spec), helpers.cold('---(a|)', { a: spec }).pipe(tap(change)), NEVER)
+      const told = machine.play(source, { until: '-------!', init: { onClose: 'keep' } })
+      expect(told.filter((line) => line.includes('prestart')).map((line) => line.replace(/^\d+: /, ''))).to.deep.equal([
+        '1 prestart',
+        '1 prestart v2',
+      ])
     }))
 
   it('refuses what cannot be run, leaves what runs under its name, and says why', () =>
