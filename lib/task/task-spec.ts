@@ -83,7 +83,7 @@ export function sameValue(a: unknown, b: unknown): boolean {
 /** A copy in which a later change of the original is not seen: of lists and plain objects all the way down; anything else stays itself. */
 export function plainCopy<T>(value: T): T
 export function plainCopy(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(plainCopy)
+  if (Array.isArray(value)) return value.map((part: unknown) => plainCopy(part))
   if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, plainCopy(part)]))
 }
