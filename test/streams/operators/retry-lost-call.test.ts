@@ -1,3 +1,4 @@
+import { defer } from 'rxjs'
 import { PlugstreamError } from '../../../lib/errors.js'
 import { retryLostCall } from '../../../streams/operators/retry-lost-call.js'
 import { marbles } from '../../testing/marbles.js'
@@ -19,6 +20,17 @@ describe('retryLostCall', () => {
       const source$ = helpers.cold('-#', undefined, answered)
       helpers.expectObservable(source$.pipe(retryLostCall())).toBe('--#', undefined, answered)
       helpers.expectSubscribed(source$, '^!', '-^!')
+    }))
+
+  it('counts the two apart: one that was lost takes nothing from one that ran out of time', () =>
+    marbles((helpers) => {
+      const late = new PlugstreamError('ERR_CSI_RPC', 'DEADLINE_EXCEEDED')
+      const failures = [lost, late, lost]
+      const source$ = defer(() => {
+        const failure = failures.shift()
+        return failure ? helpers.cold('-#', undefined, failure) : helpers.cold('-(a|)')
+      })
+      helpers.expectObservable(source$.pipe(retryLostCall())).toBe('----(a|)')
     }))
 
   it('gives what comes in the end', () =>
