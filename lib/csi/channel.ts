@@ -1,17 +1,28 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { Metadata, status, type ServiceError } from '@grpc/grpc-js'
+import { Metadata, status, type ClientReadableStream, type ServiceError } from '@grpc/grpc-js'
 import { invalidOption, messageOf, PlugstreamError } from '../errors.js'
-import type { PluginFacts } from '../plugin/fingerprint.js'
+import type { Capabilities, PluginFacts } from '../plugin/fingerprint.js'
 import type { LinkState, PluginChannel, PluginIdentity, ProbeAnswer } from '../plugin/kind.js'
 import type { PluginType } from '../plugin/plugin.js'
+import { checkOptions } from './call-options.js'
+import { CapabilityMemory } from './capability-memory.js'
 import { readFacts, readIdentity } from './facts.js'
 import { Link } from './link.js'
+import type { CapabilityList } from './operations.js'
 import { probe } from './probe.js'
-import { rpcDefinitions, type CsiCallOptions, type CsiRequest, type CsiResponse, type CsiRpc } from './rpcs.js'
-import { rpcError } from './status.js'
-
-/** About 25 days: the longest a timer of Node can wait, in whole seconds, since servers are told of no smaller part of such a time. */
-const longestTimeoutMs = 2_147_483_000
+import {
+  rpcDefinition,
+  type CsiCallOptions,
+  type CsiRequest,
+  type CsiResponse,
+  type CsiRpc,
+  type CsiStreamRpc,
+  type RpcDefinition,
+  type WireRequest,
+  type WireResponse,
+} from './rpcs.js'
+import { rpcError, type CallOutcome } from './status.js'
+import { messagesOf } from './stream-messages.js'
 
 /**
  * A channel to one CSI plugin on one unix socket. Nothing is dialled before the first call; a connection that is lost is made anew by
@@ -26,6 +37,8 @@ export class CsiChannel implements PluginChannel {
   readonly #link: Link
   readonly #rpcTimeoutMs: number
   readonly #inFlight = new Set<Promise<object>>()
+  readonly #streams = new Set<ClientReadableStream<object>>()
+  readonly #capabilities = new CapabilityMemory((...call) => this.call(...call))
   #answered = 0
 
   /**
@@ -35,6 +48,9 @@ export class CsiChannel implements PluginChannel {
   constructor(socketPath: string, rpcTimeoutMs: number) {
     this.#link = new Link(socketPath)
     this.#rpcTimeoutMs = rpcTimeoutMs
+    this.#link.listen((state) => {
+      if (state === 'lost') this.#capabilities.forget() // another version may answer next
+    })
   }
 
   get answered(): number {
@@ -49,14 +65,49 @@ export class CsiChannel implements PluginChannel {
   async call<Rpc extends CsiRpc>(
     rpc: Rpc,
     request?: CsiRequest<Rpc>,
-    options?: CsiCallOptions,
+    options: CsiCallOptions = {},
   ): Promise<CsiResponse<Rpc>> {
-    const timeoutMs = options?.timeoutMs
-    if (timeoutMs !== undefined && !(timeoutMs > 0 && timeoutMs <= longestTimeoutMs))
-      throw invalidOption('timeoutMs', timeoutMs, `a number of ms from 1 to ${longestTimeoutMs}`)
+    checkOptions(options)
     const response = await this.#send(rpc, request, options)
     this.#answered++
     return response
+  }
+
+  /** Makes one call that answers with a stream; see {@link CsiStreamCall}. */
+  async *stream<Rpc extends CsiStreamRpc>(
+    rpc: Rpc,
+    request: WireRequest<Rpc> = {} as WireRequest<Rpc>,
+    options: CsiCallOptions = {},
+  ): AsyncGenerator<WireResponse<Rpc>, void, undefined> {
+    const { signal, timeoutMs = this.#rpcTimeoutMs } = options
+    checkOptions(options)
+    const { definition, message } = this.#ready(rpc, 'stream', request, options)
+    const wasLost = this.#link.noteLosses()
+    const { path, responseDeserialize } = definition
+    const call = this.#link.client.makeServerStreamRequest(path, asIs, responseDeserialize, message)
+    this.#streams.add(call)
+    try {
+      for await (const response of messagesOf(call, timeoutMs, signal)) {
+        this.#answered++
+        yield response as WireResponse<Rpc>
+      }
+    } catch (error) {
+      const ended = error as ServiceError
+      if (ended.code === status.CANCELLED && !this.#streams.has(call)) throw closed(rpc)
+      throw await failure(rpc, request, ended, signal, wasLost)
+    } finally {
+      this.#streams.delete(call)
+    }
+  }
+
+  /**
+   * What the plugin advertises in one of its lists: as last fingerprinted, or else asked for once a connection. Nothing, where it does
+   * not know the question.
+   *
+   * @throws, as a rejection, what {@link CsiCall} throws.
+   */
+  capabilities(list: CapabilityList): Capabilities | Promise<Capabilities> {
+    return this.#capabilities.get(list)
   }
 
   probe(signal: AbortSignal): Promise<ProbeAnswer> {
@@ -69,33 +120,37 @@ export class CsiChannel implements PluginChannel {
     return readIdentity((...call) => this.call(...call), signal)
   }
 
-  fingerprint(type: PluginType, signal: AbortSignal): Promise<PluginFacts> {
-    return readFacts((...call) => this.call(...call), type, signal)
+  async fingerprint(type: PluginType, signal: AbortSignal): Promise<PluginFacts> {
+    const facts = await readFacts((...call) => this.call(...call), type, signal)
+    if (facts.controller) this.#capabilities.learn('controller', facts.controller)
+    if (facts.node) this.#capabilities.learn('node', facts.node)
+    return facts
   }
 
-  /** Refuses new calls at once, lets those in flight finish, and resolves when every connection is gone. Idempotent. */
+  /**
+   * Refuses new calls at once, lets those in flight finish, and resolves when every connection is gone. Streams end with ERR_CLOSED: how
+   * long one takes is for its reader to say. Idempotent.
+   */
   close(): Promise<void> {
+    for (const call of this.#streams) {
+      this.#streams.delete(call)
+      call.cancel()
+    }
     return this.#link.close(() => Promise.allSettled(this.#inFlight))
   }
 
   async #send<Rpc extends CsiRpc>(
     rpc: Rpc,
     request: CsiRequest<Rpc> = {} as CsiRequest<Rpc>,
-    { signal, timeoutMs = this.#rpcTimeoutMs }: CsiCallOptions = {},
+    options: CsiCallOptions = {},
   ): Promise<CsiResponse<Rpc>> {
-    if (signal !== undefined && !(signal instanceof AbortSignal))
-      throw invalidOption('signal', signal, 'an AbortSignal')
-    if (this.#link.closed) throw closed(rpc)
-    if (signal?.aborted) throw aborted(rpc, signal)
-
-    const definition = rpcDefinitions().get(rpc)
-    if (!definition) throw invalidOption('rpc', rpc, 'the name of a CSI call')
-    const message = serialized(rpc, definition.requestSerialize, request)
+    const { signal, timeoutMs = this.#rpcTimeoutMs } = options
+    const { definition, message } = this.#ready(rpc, 'unary', request, options)
     const wasLost = this.#link.noteLosses()
     const answer = new Promise<object>((resolve, reject) => {
       const call = this.#link.client.makeUnaryRequest(
         definition.path,
-        (bytes: Buffer) => bytes,
+        asIs,
         definition.responseDeserialize,
         message,
         new Metadata(),
@@ -118,7 +173,23 @@ export class CsiChannel implements PluginChannel {
       this.#inFlight.delete(answer)
     }
   }
+
+  /** A call that can be made, as it goes on the wire. */
+  #ready(
+    rpc: string,
+    form: 'unary' | 'stream',
+    request: object,
+    { signal }: CsiCallOptions,
+  ): { definition: RpcDefinition; message: Buffer } {
+    if (this.#link.closed) throw closed(rpc)
+    if (signal?.aborted) throw aborted(rpc, signal)
+    const definition = rpcDefinition(rpc, form)
+    if (!definition) throw invalidOption('rpc', rpc, 'the name of a CSI call')
+    return { definition, message: serialized(rpc, definition.requestSerialize, request) }
+  }
 }
+
+const asIs = (bytes: Buffer): Buffer => bytes
 
 /** What the client's error means. */
 async function failure(
@@ -128,14 +199,14 @@ async function failure(
   signal: AbortSignal | undefined,
   wasLost: () => boolean,
 ): Promise<PlugstreamError> {
-  if (error.code === status.CANCELLED && signal?.aborted) return aborted(rpc, signal)
-  if (!mayBeOfConnection(error)) return rpcError(rpc, error, request, false)
+  if (error.code === status.CANCELLED && signal?.aborted) return aborted(rpc, signal, 'unknown')
+  if (!mayBeOfConnection(error)) return rpcError(rpc, error, request)
   if (error.details.startsWith('Channel closed before')) return closed(rpc)
   // The client's words, since by now there may be a connection.
   const hadNone = error.details.startsWith('No connection established')
   // If it was the connection, its end is known in the next turn at the latest.
   await nextTurn()
-  return rpcError(rpc, error, request, hadNone || wasLost())
+  return rpcError(rpc, error, request, hadNone ? 'none' : wasLost() ? 'lost' : undefined)
 }
 
 /** Whether the client may have made the error itself because a connection ended. A plugin may answer with any of these, too. */
@@ -158,8 +229,8 @@ function closed(rpc: string): PlugstreamError {
   return new PlugstreamError('ERR_CLOSED', `${rpc}: the channel is closed`, { details: { rpc } })
 }
 
-function aborted(rpc: string, { reason }: AbortSignal): PlugstreamError {
-  const init = { cause: reason as unknown, details: { rpc } }
+function aborted(rpc: string, { reason }: AbortSignal, outcome?: CallOutcome): PlugstreamError {
+  const init = { cause: reason as unknown, details: { rpc, ...(outcome && { outcome }) } }
   const timedOut = reason instanceof Error && reason.name === 'TimeoutError'
   return timedOut
     ? new PlugstreamError('ERR_TIMEOUT', `${rpc}: timed out`, init)

@@ -1,38 +1,174 @@
-import {
-  rpcDefinitions,
-  type CsiCall,
-  type CsiCallOptions,
-  type CsiRequest,
-  type CsiResponse,
-  type CsiRpc,
-} from './rpcs.js'
+import { csiAttemptMs, csiOperationTimeoutMs, defaultTiming } from '../defaults.js'
+import { invalidOption, PlugstreamError } from '../errors.js'
+import { checkOptions } from './call-options.js'
+import { checkAdvertised, type TellCapabilities } from './gate.js'
+import { now } from '../clock.js'
+import type { ListedVolume } from './messages/controller.js'
+import type { VolumeHealthOf } from './messages/health.js'
+import type { Page, PageRequest } from './messages/shared.js'
+import type { SnapshotResponse } from './messages/snapshot.js'
+import type { NoFields } from './message.js'
+import { operations, type CsiOperations, type Operation } from './operations.js'
+import { entriesOf } from './paging.js'
+import { withRetries, type AttemptPorts } from './retries.js'
+import { retryPolicy, type RetryPolicy } from './retry-policy.js'
+import type { AnyCsiRpc, CsiCall, CsiRpc, CsiStreamCall, CsiStreamRpc } from './rpcs.js'
 
-/** One method for each call, named as it is in camel case: `client.nodeGetInfo()`. See {@link CsiCall} for what they throw. */
+/** How a call is made. */
+export interface CsiOptions {
+  signal?: AbortSignal
+  /**
+   * How long the call may take, retries included. Default: 120 000 for calls that change something, and `Timing.rpcTimeoutMs` for the
+   * others; for streams, the longest wait for one message.
+   */
+  timeoutMs?: number
+  /** Sends the call also where the plugin does not advertise it. Default: false. */
+  force?: boolean
+}
+
+type Requested<Rpc extends AnyCsiRpc> = CsiOperations[Rpc][0]
+type Answered<Rpc extends AnyCsiRpc> = CsiOperations[Rpc][1]
+
+/** The request may be left out where it may be empty. */
+type Method<Request, Answer> = NoFields extends Request
+  ? (request?: Request, options?: CsiOptions) => Answer
+  : (request: Request, options?: CsiOptions) => Answer
+
+/** One method for each call of CSI, named as it is in camel case; see {@link CsiOperations}. */
 export type CsiMethods = {
-  [Rpc in CsiRpc as Uncapitalize<Rpc>]: (
-    request?: CsiRequest<Rpc>,
-    options?: CsiCallOptions,
-  ) => Promise<CsiResponse<Rpc>>
+  readonly [Rpc in AnyCsiRpc as Uncapitalize<Rpc>]: Method<
+    Requested<Rpc>,
+    Rpc extends CsiStreamRpc ? AsyncIterable<Answered<Rpc>> : Promise<Answered<Rpc>>
+  >
 }
 
 /**
- * A client for a plugin, over whatever channel is the right one at each call.
+ * A client for a plugin, over whatever channel is the right one at each attempt. Sizes are bigints, instants are Unix ms, enum values are
+ * names (numbers where no name is known), and what is absent is not there. A call that the plugin does not answer is made again for as
+ * long as it has time, and goes on with another instance where its own is replaced, never on two at once.
+ *
+ * Every call throws ERR_OPTION_INVALID naming the field, ERR_CSI_UNSUPPORTED where the plugin does not advertise it, ERR_CSI_PROTOCOL
+ * where the answer lacks what it has to have, and the errors of {@link CsiCall}; `outcomeOf` says what became of one that failed.
  *
  * @example
- * const client = host.client<CsiClient>('csi-node', 'ebs')
- * const { node_id } = await client.nodeGetInfo()
+ * const client = host.client<CsiClient>('csi-controller', 'ebs')
+ * const { volume } = await client.createVolume({
+ *   name: 'vol-1',
+ *   capacityRange: { requiredBytes: 2n ** 30n },
+ *   volumeCapabilities: [{ kind: 'mount', accessMode: 'SINGLE_NODE_WRITER', fsType: 'ext4' }],
+ * })
+ * for await (const { snapshot } of client.allSnapshots({ sourceVolumeId: volume.volumeId })) console.log(snapshot.createdAt)
  */
 export interface CsiClient extends CsiMethods {
-  /** Makes a call by its name. */
+  /** Every volume, page by page as they are asked for; `timeoutMs` counts for a page. */
+  readonly allVolumes: Method<Requested<'ListVolumes'>, AsyncIterable<ListedVolume>>
+  /** Every snapshot, likewise. */
+  readonly allSnapshots: Method<Requested<'ListSnapshots'>, AsyncIterable<SnapshotResponse>>
+  /** The health of every volume that the plugin has something to say of, likewise. */
+  readonly allVolumeHealth: Method<Requested<'ControllerListVolumeHealth'>, AsyncIterable<VolumeHealthOf>>
+  /** Makes a call by its name, once and as it is on the wire: unchecked, and not made again. */
   readonly call: CsiCall
+  /** Likewise for the calls that answer with a stream. */
+  readonly stream: CsiStreamCall
 }
 
-/** @param pick gives the channel for a call; what it throws is what the call rejects with. */
-export function csiClient(pick: () => { readonly call: CsiCall }): CsiClient {
-  const call: CsiCall = async (...args) => pick().call(...args)
-  const methods = [...rpcDefinitions().keys()].map((rpc) => [
+/** What a call goes to. One and the same value stands for one and the same server; what it advertises does not change. */
+export interface CsiTarget {
+  readonly call: CsiCall
+  readonly stream: CsiStreamCall
+  readonly capabilities: TellCapabilities
+}
+
+export interface CsiClientInit extends AttemptPorts<CsiTarget> {
+  /** Deadline of calls that change nothing. Default: `Timing.rpcTimeoutMs`. */
+  rpcTimeoutMs?: number
+  /** Shortest deadline of one attempt of the others. Default: 60 000. */
+  attemptMs?: number
+  policy?: RetryPolicy
+}
+
+/** An operation where the types of a single one do not matter. */
+type AnyOperation = Operation<object, unknown, object, unknown>
+
+/** @param init.pick gives the channel for an attempt; what it throws at first is what the call rejects with. */
+export function csiClient({ pick, gone, ...init }: CsiClientInit): CsiClient {
+  const { rpcTimeoutMs = defaultTiming.rpcTimeoutMs, attemptMs = csiAttemptMs, policy = retryPolicy } = init
+
+  const unary = async (rpc: CsiRpc, request: object, options: CsiOptions): Promise<unknown> => {
+    const { operation, message, needs } = prepared(rpc, request, options)
+    const { changes = false } = operation
+    const { signal, timeoutMs = changes ? csiOperationTimeoutMs : rpcTimeoutMs } = options
+    const bounds = {
+      signal,
+      timeoutMs,
+      attemptMs: changes ? Math.max(timeoutMs / 2, attemptMs) : timeoutMs,
+      oneAtATime: changes,
+      // A list says with ABORTED that it does not take a token any more.
+      policy: (request as PageRequest).startingToken === undefined ? policy : { ...policy, ABORTED: undefined },
+    }
+    return withRetries(rpc, { pick, gone }, bounds, async (target, attemptTimeoutMs) => {
+      const limits = { timeoutMs: attemptTimeoutMs, ...(signal && { signal }) }
+      const startedAt = now()
+      await checkAdvertised(rpc, needs, (list) => target.capabilities(list), limits)
+      limits.timeoutMs = Math.max(1, attemptTimeoutMs - (now() - startedAt))
+      return read(rpc, operation, await target.call(rpc, message, limits))
+    })
+  }
+
+  const streamed = async function* (rpc: CsiStreamRpc, request: object, options: CsiOptions): AsyncGenerator {
+    const { operation, message, needs } = prepared(rpc, request, options)
+    const target = pick()
+    const { signal, timeoutMs = rpcTimeoutMs } = options
+    const limits = { timeoutMs, ...(signal && { signal }) }
+    await checkAdvertised(rpc, needs, (list) => target.capabilities(list), limits)
+    for await (const one of target.stream(rpc, message, limits)) yield read(rpc, operation, one)
+  }
+
+  const all =
+    <Entry>(rpc: 'ListVolumes' | 'ListSnapshots' | 'ControllerListVolumeHealth') =>
+    (request: PageRequest = {}, options: CsiOptions = {}) =>
+      entriesOf(rpc, request, (page) => unary(rpc, page, options) as Promise<Page<Entry>>)
+
+  const methodOf = (rpc: AnyCsiRpc) =>
+    isStream(rpc)
+      ? (request: object = {}, options: CsiOptions = {}) => streamed(rpc, request, options)
+      : (request: object = {}, options: CsiOptions = {}) => unary(rpc, request, options)
+  const methods = (Object.keys(operations) as AnyCsiRpc[]).map((rpc) => [
     `${rpc.charAt(0).toLowerCase()}${rpc.slice(1)}`,
-    (request?: CsiRequest<CsiRpc>, options?: CsiCallOptions) => call(rpc as CsiRpc, request, options),
+    methodOf(rpc),
   ])
-  return { ...(Object.fromEntries(methods) as CsiMethods), call }
+  return {
+    ...(Object.fromEntries(methods) as CsiMethods),
+    allVolumes: all('ListVolumes'),
+    allSnapshots: all('ListSnapshots'),
+    allVolumeHealth: all('ControllerListVolumeHealth'),
+    call: async (...args) => pick().call(...args),
+    stream: async function* (...args) {
+      yield* pick().stream(...args)
+    },
+  }
+}
+
+function isStream(rpc: AnyCsiRpc): rpc is CsiStreamRpc {
+  return rpc === 'GetMetadataAllocated' || rpc === 'GetMetadataDelta'
+}
+
+/** A call that may be made, as far as can be told without its plugin. @throws ERR_OPTION_INVALID. */
+function prepared(rpc: AnyCsiRpc, request: object, options: CsiOptions) {
+  checkOptions(options)
+  const { force = false } = options
+  if (typeof force !== 'boolean') throw invalidOption('force', force, 'true or false')
+  const operation = operations[rpc] as unknown as AnyOperation
+  const message = operation.request.write(request, '') ?? {}
+  return { operation, message, needs: force ? [] : (operation.needs?.(request) ?? []) }
+}
+
+/** @throws ERR_CSI_PROTOCOL where the answer lacks something. The plugin has done what it was to do: there is nothing to wait for. */
+function read(rpc: string, { response }: AnyOperation, answer: object): unknown {
+  try {
+    return response.read(answer, '')
+  } catch (error) {
+    const { code, message, details } = PlugstreamError.from(error, 'ERR_CSI_PROTOCOL', 'the answer cannot be read')
+    throw new PlugstreamError(code, `${rpc}: in the answer, ${message}`, { details: { rpc, ...details } })
+  }
 }

@@ -1,15 +1,15 @@
 import * as defaults from '../defaults.js'
 import { invalidOption, PlugstreamError } from '../errors.js'
-import type { PluginChannel, PluginKind, PluginTaskConfig } from '../plugin/kind.js'
+import type { PluginChannel, PluginGone, PluginKind, PluginTaskConfig } from '../plugin/kind.js'
 import type { CsiPluginConfig, PluginTask } from '../task/task.js'
 import { CsiChannel } from './channel.js'
-import { csiClient, type CsiClient } from './client.js'
+import { csiClient, type CsiClient, type CsiTarget } from './client.js'
 import { parseCsiPlugin } from './csi-plugin.js'
 
 /** The CSI kind of plugin, with its own types of channel and client. */
 export interface CsiKind extends PluginKind {
   open(socketPath: string): CsiChannel
-  client(pick: () => PluginChannel): CsiClient
+  client(pick: () => PluginChannel, gone?: PluginGone): CsiClient
 }
 
 /** A monolith serves both roles on one socket, and is registered as two plugins of one name. */
@@ -35,7 +35,12 @@ export function csiKind({
     types: typesOf.monolith,
     configure,
     open: (socketPath) => new CsiChannel(socketPath, rpcTimeoutMs),
-    client: (pick) => csiClient(() => ofCsi(pick())),
+    client: (pick, gone) =>
+      csiClient({
+        pick: () => ofCsi(pick()),
+        gone: gone && ((target, signal) => gone(target as CsiTarget & PluginChannel, signal)),
+        rpcTimeoutMs,
+      }),
   }
 }
 

@@ -1,7 +1,22 @@
-/** A text without the secrets that are in a request of CSI, which keeps all of them in one field. */
+/** A request on the wire, as far as there may be secrets in it. */
+interface MaySecrets {
+  secrets?: Readonly<Record<string, string>> | null
+  volume_capability?: MayFlags | null
+  volume_capabilities?: readonly MayFlags[]
+}
+interface MayFlags {
+  mount?: { mount_flags?: readonly string[] } | null
+}
+
+/**
+ * A text without what is secret in a request: the values of its secrets, and the mount flags that have a value, which may be a
+ * password.
+ */
 export function withoutSecrets(text: string, request: object): string {
-  const { secrets } = request as { secrets?: Readonly<Record<string, string>> | null }
-  const values = Object.values(secrets ?? {}).filter((value) => value !== '')
-  values.sort((a, b) => b.length - a.length) // so that none is left in parts
-  return values.reduce((rest, value) => rest.replaceAll(value, '***'), text)
+  const { secrets, volume_capability, volume_capabilities = [] } = request as MaySecrets
+  const flags = [volume_capability, ...volume_capabilities].flatMap((one) => one?.mount?.mount_flags ?? [])
+  const values = [...Object.values(secrets ?? {}), ...flags.filter((flag) => flag.includes('='))]
+  const found = values.filter((value) => value !== '')
+  found.sort((a, b) => b.length - a.length) // so that none is left in parts
+  return found.reduce((rest, value) => rest.replaceAll(value, '***'), text)
 }

@@ -18,9 +18,18 @@ export interface PluginKind {
   configure(task: PluginTask): PluginTaskConfig
   /** Opens a channel to one socket. Nothing is dialled before the first call. */
   open(socketPath: string): PluginChannel
-  /** A client over whatever channel `pick` gives at each call (`host.client`, and the default of `registry.dispense`). */
-  client?(pick: () => PluginChannel): unknown
+  /**
+   * A client over whatever channel `pick` gives at each call (`host.client`, and the default of `registry.dispense`). One and the same
+   * channel stands for one and the same server; `gone` tells when the process behind one is no more.
+   */
+  client?(pick: () => PluginChannel, gone?: PluginGone): unknown
 }
+
+/**
+ * Resolves once the process behind a channel that was picked before is gone, so that nothing it was asked to do is still under way. Where
+ * it cannot be told, it does not resolve; the signal ends the wait.
+ */
+export type PluginGone = (channel: PluginChannel, signal: AbortSignal) => Promise<unknown>
 
 /** What a task's configuration comes to. */
 export interface PluginTaskConfig {

@@ -90,7 +90,12 @@ describe('DEBUG=plugstream:*', () => {
           await fingerprints.until(isHealthy)
           const failure: unknown = await host
             .client<CsiClient>('csi-node', 'ebs')
-            .nodeStageVolume({ volume_id: 'v', staging_target_path: '/x', secrets: { password: secret } })
+            .nodeStageVolume({
+              volumeId: 'v',
+              stagingTargetPath: '/x',
+              volumeCapability: { kind: 'block', accessMode: 'SINGLE_NODE_WRITER' },
+              secrets: { password: secret },
+            })
             .catch((thrown: unknown) => thrown)
           expect(failure).to.include({ code: 'ERR_CSI_RPC' })
           await notes.until(() => true)

@@ -43,8 +43,8 @@ describe('a socket path', () => {
         await fingerprints.until(({ plugin, healthy }) => plugin.name === id && healthy)
       }
       for (const id of ['ebs1', 'ebs2']) {
-        const { node_id } = await host.client<CsiClient>('csi-node', id).nodeGetInfo()
-        expect(node_id).to.equal(`node of ${id}`)
+        const { nodeId } = await host.client<CsiClient>('csi-node', id).nodeGetInfo()
+        expect(nodeId).to.equal(`node of ${id}`)
       }
     }),
   )

@@ -8,7 +8,7 @@ describe('a new version beside an old one', () => {
   const current = ({ host }: Pick<Story, 'host'>): string | undefined => host.registry.list('csi-node')[0]?.allocId
   /** Which of the two a call goes to. */
   const answering = async ({ host }: Pick<Story, 'host'>): Promise<string> =>
-    (await host.client<CsiClient>('csi-node', 'ebs').nodeGetInfo()).node_id
+    (await host.client<CsiClient>('csi-node', 'ebs').nodeGetInfo()).nodeId
 
   async function startOld({ start, health }: Story): Promise<void> {
     await start(old, { version: '1.0.0', nodeId: 'old' })

@@ -40,8 +40,8 @@ describe('plugins with strange names', () => {
         }
         expect(paths.size).to.equal(2 * names.length)
         for (const [at, name] of names.entries()) {
-          const { node_id } = await host.client<CsiClient>('csi-node', name).nodeGetInfo()
-          expect(node_id).to.equal(`node-${at}`)
+          const { nodeId } = await host.client<CsiClient>('csi-node', name).nodeGetInfo()
+          expect(nodeId).to.equal(`node-${at}`)
         }
       })
       await withHost(stateDir, { task$: NEVER }, async ({ host, problems }) => {

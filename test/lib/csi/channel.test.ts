@@ -7,7 +7,8 @@ import { status } from '@grpc/grpc-js'
 import { expect } from 'chai'
 import type { CsiChannel } from '../../../lib/csi/channel.js'
 import { csiKind } from '../../../lib/csi/kind.js'
-import { rpcDefinitions, type CsiRpc } from '../../../lib/csi/rpcs.js'
+import { operations } from '../../../lib/csi/operations.js'
+import type { CsiRpc } from '../../../lib/csi/rpcs.js'
 import { socketPathLimitBytes } from '../../../lib/defaults.js'
 import { PlugstreamError } from '../../../lib/errors.js'
 import type { LinkState } from '../../../lib/plugin/kind.js'
@@ -136,7 +137,7 @@ describe('CsiChannel', () => {
 
   describe('call', () => {
     it('reaches every call of CSI that has one answer', async () => {
-      const rpcs = [...rpcDefinitions().keys()] as CsiRpc[]
+      const rpcs = Object.keys(operations).filter((rpc) => !rpc.startsWith('GetMetadata')) as CsiRpc[]
       const asked: string[] = []
       await serve(Object.fromEntries(rpcs.map((rpc) => [rpc, () => (asked.push(rpc), {})])))
       const channel = open()
@@ -182,7 +183,7 @@ describe('CsiChannel', () => {
         const failure = await caught(channel.call('NodeStageVolume'))
         const grpcCode = status[code]!
         expect(failure.code).to.equal('ERR_CSI_RPC')
-        expect(failure.details).to.deep.equal({ rpc: 'NodeStageVolume', grpcCode })
+        expect(failure.details).to.include({ rpc: 'NodeStageVolume', grpcCode })
         expect(failure.message).to.equal(`NodeStageVolume failed: ${grpcCode}: because`)
         if (failure.retryable) again.push(grpcCode)
       }
@@ -248,7 +249,9 @@ describe('CsiChannel', () => {
     it('ends at its deadline where nobody answers: a plugin that hangs, a peer that says nothing', async () => {
       const server = await serve({ NodeGetInfo: never })
       const hung = await caught(open(50).call('NodeGetInfo'))
-      expect(hung.details).to.deep.equal({ rpc: 'NodeGetInfo', grpcCode: 'DEADLINE_EXCEEDED' })
+      expect(hung.details)
+        .to.include({ rpc: 'NodeGetInfo', grpcCode: 'DEADLINE_EXCEEDED' })
+        .and.not.have.property('connectionLost')
       expect(hung.retryable).to.equal(true)
       await server.close()
       served = []
