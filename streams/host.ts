@@ -18,6 +18,7 @@ import {
   Subject,
   Subscription,
   switchMap,
+  timer,
 } from 'rxjs'
 import { now } from '../lib/clock.js'
 import { csiKind } from '../lib/csi/kind.js'
@@ -73,8 +74,8 @@ import type { ConnectionState, ConnectionTarget, PluginInstance, TaskState } fro
 /** What a host is opened with. */
 export interface HostInit extends HostOptions {
   /**
-   * What happens to the host's tasks: a stream, subscribed in the call itself, whose events wait until the restore is done; or a
-   * function that makes one, as `runTasks` does, called when the restore is done. A source that ends or fails deregisters nothing.
+   * What happens to the host's tasks: a stream, subscribed in the call itself, whose events wait until the host is open; or a
+   * function that makes one, as `runTasks` does, called when the host is open. A source that ends or fails deregisters nothing.
    */
   task$: Observable<TaskEvent> | ((ports: HostPorts) => Observable<TaskEvent>)
   /** Default: Keyv on @keyv/sqlite in `stateDir`. One that is given is not closed by the host. */
@@ -293,7 +294,8 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   river.add(snapshot$.subscribe(node$))
   river.add(instance$.connect())
   river.add(() => [note$, restart$, node$, problem$].forEach((subject$) => subject$.complete()))
-  opened$.next(true)
+  // In a turn of its own: who opens a host can subscribe to it before anything happens.
+  river.add(timer(0).subscribe(() => opened$.next(true)))
 
   return {
     ...ports,

@@ -1,10 +1,11 @@
 import { join } from 'node:path'
 import { expect } from 'chai'
 import Keyv from 'keyv'
-import { NEVER, of } from 'rxjs'
+import { defer, firstValueFrom, NEVER, of } from 'rxjs'
 import { csiKind } from '../../lib/csi/kind.js'
 import { snapshotIntervalMs } from '../../lib/defaults.js'
 import type { PluginKind } from '../../lib/plugin/kind.js'
+import type { TaskEvent } from '../../lib/task/task.js'
 import { memoryStore } from '../../lib/store/memory-store.js'
 import { openHost } from '../../streams/host.js'
 import { aStory, inDirectory, isHealthy, leavingNothing, pluginTask, withHost } from '../stories/support.js'
@@ -221,28 +222,29 @@ describe('a host', () => {
             await health.until(({ plugin, healthy }) => healthy && plugin.type === 'csi-node')
             expect(host.registry.dispense('csi-controller', 'ebs')).to.equal('mine of a1')
             const client = host.registry.dispense<{ nodeGetInfo(): Promise<object> }>('csi-node', 'ebs')
-            expect(await client.nodeGetInfo()).to.include({ node_id: 'node-1' })
+            expect(Object.values(await client.nodeGetInfo())).to.include('node-1')
           },
         ),
       ))
   })
 
-  it('subscribes to a hot source of events in the call itself, and to a function when the restore is done', () =>
+  it('tells nothing before who opened it could subscribe, of a source that tells everything at once either', () =>
     inDirectory((stateDir) =>
       leavingNothing(async () => {
-        let called = 0
-        const opening = openHost({
-          stateDir,
-          task$: (ports) => {
-            called++
-            expect(ports.prepare).to.be.a('function')
-            return of()
-          },
-        })
-        expect(called).to.equal(0)
-        const host = await opening
-        expect(called).to.equal(1)
-        await host.close()
+        const bad = pluginTask({ csiPlugin: { id: '', type: 'node' } })
+        for (const source of ['an observable', 'a function']) {
+          let made = 0
+          const event$ = defer(() => {
+            made++
+            return of<TaskEvent>({ kind: 'started', task: bad, at: 0 })
+          })
+          const opening = openHost({ stateDir, task$: source === 'a function' ? () => event$ : event$ })
+          expect(made).to.equal(source === 'a function' ? 0 : 1) // one that is hot must not be missed
+          await using host = await opening
+          const note = await firstValueFrom(host.note$)
+          expect(note.message).to.contain('csiPlugin.id')
+          expect(made).to.equal(1)
+        }
       }),
     ))
 })
