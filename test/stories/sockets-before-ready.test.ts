@@ -1,4 +1,5 @@
-import { rm, writeFile } from 'node:fs/promises'
+import { chmod, rm, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { expect } from 'chai'
 import type { HealthReason } from '../../lib/plugin/health.js'
 import { asNobody, PlainServer, staleSocket } from '../support/sockets.js'
@@ -114,10 +115,12 @@ describe('a plugin whose socket, after its start,', () => {
     aStory({ timing }, async (story) => {
       const { socketPath } = await story.host.prepare(task)
       story.keep(await scriptedPlugin({ socketPath }))
+      await chmod(dirname(socketPath), 0o000)
       await asNobody(async () => {
         story.tell('started', task)
         expect(await story.restarts.until(() => true)).to.include({ reason: 'access-denied' })
       })
+      await chmod(dirname(socketPath), 0o700)
       await story.health.until(isHealthy)
       expect(story.restarts.all).to.have.length(1)
     }),
