@@ -1,4 +1,5 @@
 import type { Observable } from 'rxjs'
+import type { PlugstreamError } from '../lib/errors.js'
 import type { PluginTask, RestartRequest, TaskResources } from '../lib/task/task.js'
 
 /** What a task runner needs of its host. */
@@ -14,4 +15,6 @@ export interface HostPorts {
   readonly restart$: Observable<RestartRequest>
   /** `host.close()` waits for this work: tasks that are being stopped. How long that may take is up to who gives it. */
   waitOnClose?(work: Promise<unknown>): void
+  /** Hears of what a runner could not take; comes out on `host.problem$`. */
+  problem?(failure: PlugstreamError): void
 }

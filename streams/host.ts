@@ -163,6 +163,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     },
     restart$: restart$.asObservable(),
     waitOnClose: (work) => runners.add(work),
+    problem: (failure) => problem$.next(failure),
   }
 
   // Closing runs upwards: the intake first, then the river, the channels and runners, the registry, the store, and the lock last.

@@ -37,7 +37,7 @@ export interface InstancePorts {
   apply: (change: RegistryChange) => ObservableInput<unknown>
 }
 
-type InstanceTiming = Pick<Timing, 'unhealthyBeatMs'>
+type InstanceTiming = Pick<Timing, 'unhealthyBeatMs' | 'probeTimeoutMs'>
 
 /**
  * Registry events flow in (`registry.watch$`); one value per present instance flows out, with streams of its own.
@@ -78,7 +78,7 @@ function instanceOf(
   first: RegistryEvent,
   event$: Observable<RegistryEvent>,
   ports: InstancePorts,
-  { unhealthyBeatMs }: InstanceTiming,
+  { unhealthyBeatMs, probeTimeoutMs }: InstanceTiming,
 ): PluginInstance {
   const ref = refOf(first.plugin)
   const update = ({ version, provider }: PluginIdentity): ObservableInput<unknown> =>
@@ -111,7 +111,7 @@ function instanceOf(
       // What was known is known of another server; after an exit that has been said already.
       return before && before[1].phase !== 'exited' ? concat(of(nobody), state$) : state$
     }),
-    identified({ plugin$, update, unhealthyBeatMs }),
+    identified({ plugin$, update, unhealthyBeatMs, probeTimeoutMs }),
     catchError((failure: unknown) => of(broken(failure))),
     takeUntil(ended$),
     share({ connector: () => new ReplaySubject<ConnectionState>(1) }),

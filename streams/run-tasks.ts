@@ -86,7 +86,7 @@ export interface RunTasksInit {
  * or given anew. `stopped` is told of a task that was ordered to stop, or that its policy does not bring back; it is forgotten then.
  *
  * The source's end ends no task: output completes when the last one has stopped. Nor does its failure, which is passed on then. Input
- * that cannot be run is told as `refused` to `state` and leaves everything else alone.
+ * that cannot be run is told as `refused` to `state` and to `ports.problem`, and leaves everything else alone.
  *
  * @example
  * const order$ = new Subject<TaskOrder>()
@@ -107,7 +107,7 @@ export function runTasks(
         failed$ = throwError(() => failure)
         return EMPTY
       }),
-      mergeMap((input) => accepted(input, init)),
+      mergeMap((input) => accepted(input, ports, init)),
       // Whoever is told something and answers at once is heard after everybody was told.
       observeOn(queueScheduler),
       groupBy((input: TaskSpec | TaskOrder) => taskKey(input), {
@@ -120,12 +120,13 @@ export function runTasks(
 }
 
 /** Input as it is now: its giver may change the object and give it again. None where it cannot be run. */
-function accepted(input: TaskSpec | TaskOrder, init: RunTasksInit): (TaskSpec | TaskOrder)[] {
+function accepted(input: TaskSpec | TaskOrder, ports: RunPorts, init: RunTasksInit): (TaskSpec | TaskOrder)[] {
   try {
     return [readTaskInput(plainCopy(input))]
   } catch (failure) {
     const at = (init.now ?? now)()
     tell(init.state, { task: input as TaskSpec, phase: 'refused', reason: messageOf(failure), restarts: 0, at })
+    ports.problem?.(PlugstreamError.from(failure, 'ERR_OPTION_INVALID', 'a task was refused'))
     return []
   }
 }

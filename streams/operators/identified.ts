@@ -16,6 +16,7 @@ import {
   take,
   tap,
   throwError,
+  timeout,
   type Observable,
   type ObservableInput,
   type OperatorFunction,
@@ -36,6 +37,8 @@ export interface IdentifiedInit {
   update: (identity: PluginIdentity) => ObservableInput<unknown>
   /** Pause before a plugin that does not say who it is, is asked again. */
   unhealthyBeatMs: number
+  /** How long it may take to say so: who answers probes and not this is as good as hung. */
+  probeTimeoutMs: number
 }
 
 /**
@@ -47,6 +50,7 @@ export function identified({
   plugin$: updated$,
   update,
   unhealthyBeatMs,
+  probeTimeoutMs,
 }: IdentifiedInit): OperatorFunction<ConnectionState, ConnectionState> {
   return (state$) =>
     defer(() => {
@@ -81,6 +85,7 @@ export function identified({
       const asked = (state: ConnectionState, connection: Connection): Observable<ConnectionState> =>
         defer(() => connection.identify()).pipe(
           take(1),
+          timeout({ first: probeTimeoutMs, with: () => throwError(() => mute(probeTimeoutMs)) }),
           retryLostCall(),
           switchMap((identity) =>
             now$.pipe(map((plugin) => (isSame(identity, plugin) ? passed(state) : told(state, identity)))),
@@ -125,6 +130,10 @@ function isSameState(a: ConnectionState, b: ConnectionState): boolean {
   return (
     a.reason === b.reason && a.description === b.description && a.epoch === b.epoch && a.connection === b.connection
   )
+}
+
+function mute(afterMs: number): PlugstreamError {
+  return new PlugstreamError('ERR_TIMEOUT', `it answers probes, and did not say who it is within ${afterMs} ms`)
 }
 
 /** The same connection, and yet not healthy. */

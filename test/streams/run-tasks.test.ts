@@ -540,6 +540,20 @@ describe('run tasks', () => {
       ])
     }))
 
+  it('tells its host of what it refuses', () => {
+    const problems: string[] = []
+    const driver = { start: () => NEVER }
+    const ports = {
+      prepare: () => NEVER,
+      restart$: NEVER,
+      problem: ({ code, message }: PlugstreamError) => void problems.push(`${code} ${message}`),
+    }
+    runTasks(of({ ...one, command: [] } as unknown as TaskSpec), driver, ports).subscribe().unsubscribe()
+    expect(problems).to.deep.equal([
+      'ERR_OPTION_INVALID command is a list; it must be a list of the program and its arguments',
+    ])
+  })
+
   it('goes on when the observer of its states throws, which is uncaught as from any subscriber', async () => {
     const listeners = process.listeners('unhandledRejection')
     process.removeAllListeners('unhandledRejection')

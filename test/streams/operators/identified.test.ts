@@ -21,6 +21,7 @@ const defaults: IdentifiedInit = {
     throw new Error('the registry is not to be changed')
   },
   unhealthyBeatMs: 1_000,
+  probeTimeoutMs: 3_000,
 }
 
 /** A healthy state over a connection that says this of itself. */
@@ -48,6 +49,13 @@ function shown(state$: Observable<ConnectionState>, plugin$: Observable<PluginIn
 }
 
 describe('identified', () => {
+  it('takes who answers probes and does not say who it is for hung, after two times `probeTimeoutMs`', () =>
+    marbles(({ cold, expectObservable }) => {
+      const mute = cold<PluginIdentity>('-')
+      const state$ = told(passing(lasting(answering(() => mute)), { probeTimeoutMs: 3 }))
+      expectObservable(state$, '^-------!').toBe('------a', { a: 'probe-failed' })
+    }))
+
   it('lets what is not healthy pass as it is, and asks nobody', () =>
     marbles(({ cold, expectObservable, expectSubscribed }) => {
       const identity = cold<PluginIdentity>('1', identities)
