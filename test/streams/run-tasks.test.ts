@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { asyncScheduler, concat, ignoreElements, map, merge, NEVER, of, share, shareReplay, Subject, tap, throwError, type Observable, type ObservableInput } from 'rxjs' // prettier-ignore
+import type { PlugstreamError } from '../../lib/errors.js'
 import type { TaskExit, TaskSpec } from '../../lib/task/driver.js'
 import type { TaskRunState } from '../../lib/task/task-run-state.js'
 import type { TaskOrder } from '../../lib/task/task-spec.js'
@@ -548,7 +549,9 @@ describe('run tasks', () => {
       restart$: NEVER,
       problem: ({ code, message }: PlugstreamError) => void problems.push(`${code} ${message}`),
     }
-    runTasks(of({ ...one, command: [] } as unknown as TaskSpec), driver, ports).subscribe().unsubscribe()
+    runTasks(of({ ...one, command: [] } as unknown as TaskSpec), driver, ports)
+      .subscribe()
+      .unsubscribe()
     expect(problems).to.deep.equal([
       'ERR_OPTION_INVALID command is a list; it must be a list of the program and its arguments',
     ])
