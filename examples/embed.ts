@@ -7,7 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openHost, type PluginHost, type PluginTask, type TaskEvent } from 'plugstream'
-import { Subject } from 'rxjs'
+import { filter, firstValueFrom, Subject } from 'rxjs'
 import { hostpathCommand } from './hostpath-driver/command.js'
 
 const scratch = await mkdtemp(join(tmpdir(), 'plugstream-embed-'))
@@ -40,8 +40,9 @@ const ran = run(host)
 
 await host.waitFor('csi-node', 'files', { healthy: true, timeoutMs: 30_000 })
 console.log('it crashes, and comes back')
+const down = firstValueFrom(host.health$.pipe(filter(({ healthy }) => !healthy)))
 child?.kill('SIGKILL')
-await once(child!, 'exit')
+await down
 await host.waitFor('csi-node', 'files', { healthy: true, timeoutMs: 30_000 })
 
 console.log('it is stopped')
