@@ -46,7 +46,7 @@ describe('withRetries', () => {
     const failure = async (): Promise<PlugstreamError> =>
       result.then(
         (answer) => expect.fail(`resolved to ${answer}`),
-        (error: PlugstreamError) => error,
+        (error: unknown) => error as PlugstreamError,
       )
     return { attempts, result, next, failure }
   }
