@@ -1,3 +1,4 @@
+import { PlugstreamError } from '../errors.js'
 import type { Capabilities } from '../plugin/fingerprint.js'
 import { capabilitiesOf } from './capabilities.js'
 import type { CapabilityList } from './operations.js'
@@ -7,6 +8,7 @@ import { grpcCodeOf } from './status.js'
 /** What a plugin advertises, remembered until somebody says that it may be another one now. */
 export class CapabilityMemory {
   readonly #call: CsiCall
+  readonly #closing = new AbortController()
   readonly #known = new Map<CapabilityList, Capabilities | Promise<Capabilities>>()
 
   constructor(call: CsiCall) {
@@ -30,8 +32,9 @@ export class CapabilityMemory {
 
   async #ask(list: CapabilityList): Promise<Capabilities> {
     try {
-      return await readers[list](this.#call)
+      return await readers[list](this.#call, this.#closing.signal)
     } catch (error) {
+      if (this.#closing.signal.aborted) throw new PlugstreamError('ERR_CLOSED', 'the channel is closed')
       // A socket without this service advertises nothing of it, whatever the driver claims elsewhere.
       if (grpcCodeOf(error) === 'UNIMPLEMENTED') return capabilitiesOf([])
       throw error
@@ -40,6 +43,11 @@ export class CapabilityMemory {
 
   learn(list: CapabilityList, capabilities: Capabilities): void {
     this.#known.set(list, capabilities)
+  }
+
+  /** Nobody waits for what is being asked any more. */
+  close(): void {
+    this.#closing.abort()
   }
 
   forget(): void {
@@ -51,14 +59,16 @@ type RpcRead = 'ControllerGetCapabilities' | 'GroupControllerGetCapabilities' | 
 
 const readRpcs =
   (rpc: RpcRead) =>
-  async (call: CsiCall): Promise<Capabilities> => {
-    const { capabilities } = await call(rpc)
+  async (call: CsiCall, signal: AbortSignal): Promise<Capabilities> => {
+    const { capabilities } = await call(rpc, {}, { signal })
     return capabilitiesOf(capabilities.map((one) => one.rpc?.type))
   }
 
-const readers: Readonly<Record<CapabilityList, (call: CsiCall) => Promise<Capabilities>>> = {
-  plugin: async (call) => {
-    const { capabilities } = await call('GetPluginCapabilities')
+type Reader = (call: CsiCall, signal: AbortSignal) => Promise<Capabilities>
+
+const readers: Readonly<Record<CapabilityList, Reader>> = {
+  plugin: async (call, signal) => {
+    const { capabilities } = await call('GetPluginCapabilities', {}, { signal })
     return capabilitiesOf(capabilities.map(({ service }) => service?.type))
   },
   controller: readRpcs('ControllerGetCapabilities'),

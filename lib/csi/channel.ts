@@ -132,6 +132,7 @@ export class CsiChannel implements PluginChannel {
    * long one takes is for its reader to say. Idempotent.
    */
   close(): Promise<void> {
+    this.#capabilities.close()
     for (const call of this.#streams) {
       this.#streams.delete(call)
       call.cancel()

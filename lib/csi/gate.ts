@@ -37,7 +37,11 @@ async function inTime(
 ): Promise<Capabilities> {
   const answer = await within(timeoutMs, signal, () => told).catch((thrown: unknown) => {
     const { code, message, cause, retryable, details } = PlugstreamError.from(thrown, 'ERR_ABORTED', rpc)
-    throw new PlugstreamError(code, message, { cause, retryable, details: { ...details, outcome: 'final' } })
+    throw new PlugstreamError(code, message, {
+      cause,
+      retryable,
+      details: { ...details, outcome: 'final', sent: false },
+    })
   })
   if (answer) return answer
   throw new PlugstreamError(
@@ -45,7 +49,7 @@ async function inTime(
     `${rpc} failed: DEADLINE_EXCEEDED: the plugin did not tell its capabilities`,
     {
       retryable: true,
-      details: { rpc, grpcCode: 'DEADLINE_EXCEEDED', outcome: 'final' },
+      details: { rpc, grpcCode: 'DEADLINE_EXCEEDED', outcome: 'final', sent: false },
     },
   )
 }

@@ -140,7 +140,8 @@ class Series<Target> {
   #told(thrown: unknown): PlugstreamError {
     const error = PlugstreamError.from(thrown, 'ERR_ABORTED', this.#rpc)
     const { code, message, cause, retryable, details } = error
-    const outcome = code === 'ERR_CSI_RPC' ? outcomeOf(error) : outcomeOf(this.#last ?? error)
+    const isAnswer = code === 'ERR_CSI_PROTOCOL' || (code === 'ERR_CSI_RPC' && wasSent(error))
+    const outcome = outcomeOf(isAnswer ? error : (this.#last ?? error))
     const attempts = this.#attempts
     if (attempts === 1 && outcome === outcomeOf(error)) return error
     const after = attempts === 1 ? '' : ` (after ${attempts} attempts)`
@@ -154,7 +155,7 @@ class Series<Target> {
 
 const never = (): Promise<never> => new Promise(() => undefined)
 
-/** Not where there was no connection to send it over. */
+/** Not where there was no connection to send it over, or it was not yet known whether it may be sent. */
 function wasSent(error: unknown): boolean {
   return !(error instanceof PlugstreamError && error.details['sent'] === false)
 }

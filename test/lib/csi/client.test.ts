@@ -106,6 +106,16 @@ describe('the CSI client', () => {
       const hung = await caught(client.nodeStageVolume(staged, { timeoutMs: 50 }))
       expect(hung.details).to.include({ rpc: 'NodeStageVolume', grpcCode: 'DEADLINE_EXCEEDED', outcome: 'final' })
     })
+
+    it('nothing once its channel is closed, which does not wait for what is advertised', async () => {
+      const { client, channel, plugin } = await connect({ replies: { NodeGetCapabilities: [{ fault: 'hang' }] } })
+      const failure = caught(client.nodeStageVolume(staged))
+      await plugin.waitForCall('NodeGetCapabilities')
+      const startedAt = performance.now()
+      await channel.close()
+      expect((await failure).code).to.equal('ERR_CLOSED')
+      expect(performance.now() - startedAt).to.be.below(5_000) // its deadline is twice as far away
+    })
   })
 
   describe('tells of a failure', () => {

@@ -238,6 +238,21 @@ describe('withRetries', () => {
     })
   })
 
+  it('does not take for settled what an attempt left unknown, unless an answer came', async () => {
+    const unsent = { outcome: 'final', sent: false }
+    for (const [failure, outcome] of [
+      [new PlugstreamError('ERR_CSI_RPC', 'no', { details: { grpcCode: 'INTERNAL', ...unsent } }), 'unknown'],
+      [new PlugstreamError('ERR_CSI_UNSUPPORTED', 'not advertised'), 'unknown'],
+      [new PlugstreamError('ERR_CSI_RPC', 'no', { details: { grpcCode: 'INTERNAL', outcome: 'final' } }), 'final'],
+      [new PlugstreamError('ERR_CSI_PROTOCOL', 'an answer without a volume'), 'final'],
+    ] as const) {
+      const call = begin({ pick: () => 'a' })
+      ;(await call.next()).fail(lost())
+      ;(await call.next()).fail(failure)
+      expect(outcomeOf(await call.failure()), failure.message).to.equal(outcome)
+    }
+  })
+
   it('fails as the last attempt, with the number of them, when there is no time for another', async () => {
     const call = begin({ pick: () => 'a' }, { policy: { UNAVAILABLE: { ...rule, retries: 2 } } })
     for (const failure of [lost(), lost(), lost()]) (await call.next()).fail(failure)
