@@ -38,6 +38,7 @@ import {
   type RegistryChange,
   type RegistryEvent,
 } from '../lib/plugin/plugin.js'
+import { nameOf, PluginClients, type Reach } from '../lib/plugin/plugin-clients.js'
 import { watchSocket } from '../lib/plugin/socket-watch.js'
 import { validName } from '../lib/plugin/validate.js'
 import type { SocketSight } from '../lib/plugin/socket.js'
@@ -64,53 +65,13 @@ import { holdUntil } from './operators/hold-until.js'
 import { listen } from './operators/listen.js'
 import { openConnection } from './operators/open-connection.js'
 import { shareByKey } from './operators/share-by-key.js'
+import type { HostInit, PluginHost } from './plugin-host.js'
 import { pluginInstances } from './plugin-instances.js'
 import { presentState } from './present-state.js'
 import { Registry, type Dispensers } from './registry.js'
 import { superviseTasks } from './supervise-tasks.js'
 import { taskStates } from './task-states.js'
 import type { ConnectionState, ConnectionTarget, PluginInstance, TaskState } from './values.js'
-
-/** What a host is opened with. */
-export interface HostInit extends HostOptions {
-  /**
-   * What happens to the host's tasks: a stream, subscribed in the call itself, whose events wait until the host is open; or a
-   * function that makes one, as `runTasks` does, called when the host is open. A source that ends or fails deregisters nothing.
-   */
-  task$: Observable<TaskEvent> | ((ports: HostPorts) => Observable<TaskEvent>)
-  /** Default: Keyv on @keyv/sqlite in `stateDir`. One that is given is not closed by the host. */
-  store?: KeyvLike | StateStore
-  /** Default: each kind's client. */
-  dispensers?: Dispensers
-}
-
-/** A running host. Its streams complete when it closes, and never fail. */
-export interface PluginHost extends HostPorts, AsyncDisposable {
-  readonly registry: Registry
-  /** Present state of every instance first. */
-  readonly health$: Observable<HealthEvent>
-  /** Present state of every instance first. */
-  readonly fingerprint$: Observable<PluginFingerprint>
-  /** For the tasks' own event lists. */
-  readonly note$: Observable<TaskNote>
-  /** The whole node, newest first; then the first change at once, and at most every 50 ms. */
-  readonly node$: Observable<NodeSnapshot>
-  /** What went wrong in the host itself, newest 100 first: records, saves, sources. A sick plugin is none of it. */
-  readonly problem$: Observable<PlugstreamError>
-  /**
-   * Resolves with an instance of a plugin as soon as there is one; with `healthy`, as soon as one is healthy.
-   * @throws ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED.
-   */
-  waitFor(type: PluginType, name: string, options?: WaitOptions & { healthy?: boolean }): Promise<PluginInfo>
-  /**
-   * A client bound to the name of a plugin: each call goes to its newest healthy instance, else to its newest.
-   * @throws ERR_PLUGIN_UNKNOWN where no kind has this type. Its calls reject with ERR_PLUGIN_UNKNOWN where there is no instance, and
-   * ERR_PLUGIN_NOT_READY where none is connected.
-   */
-  client<T>(type: PluginType, name: string): T
-  /** Ends everything the host began; deregisters nothing. Idempotent. */
-  close(): Promise<void>
-}
 
 /**
  * Opens a host: takes the state directory, restores the registry, and joins the stages into one river.
@@ -192,29 +153,15 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   const lock = await lockStateDir(stateDir)
   rest.add(() => lock.release())
   const store = init.store === undefined ? await ownStore(stateDir, rest) : init.store
-  const pick = (instances: readonly PluginInfo[], what: string): PluginChannel => {
+  const clients = new PluginClients(kinds, (plugin): Reach | undefined => {
+    // also for who holds a client of a host that is closed
     if (scope.closed) throw closed()
-    if (instances.length === 0) throw new PlugstreamError('ERR_PLUGIN_UNKNOWN', `${what} is not registered`)
-    const states = instances.map((plugin) => reached.get(instanceKey(plugin))?.state)
-    const { connection } = states.find((state) => state?.healthy) ?? states[0] ?? {}
-    if (connection) return connection.channel
-    const why = states[0]?.description ?? 'nothing is known of it yet'
-    throw new PlugstreamError('ERR_PLUGIN_NOT_READY', `${what} cannot be called: ${why}`, { retryable: true })
-  }
-  const clientOf = (type: PluginType, what: string, instances: () => readonly PluginInfo[]): unknown => {
-    const kind = kindOf(kinds, type)
-    if (kind.client) return kind.client(() => pick(instances(), what))
-    throw new PlugstreamError('ERR_PLUGIN_UNKNOWN', `the plugin kind of ${type} has no client`)
-  }
-  const dispensers: Dispensers = Object.fromEntries(
-    kinds
-      .filter((kind) => kind.client !== undefined)
-      .flatMap(({ types }) => types)
-      .map((type) => [type, (plugin: PluginInfo) => clientOf(type, words(plugin), () => [plugin])]),
-  )
+    const state = reached.get(instanceKey(plugin))?.state
+    return state && { ...state, channel: state.connection?.channel }
+  })
   const registry = await Registry.open({
     store,
-    dispensers: { ...dispensers, ...init.dispensers },
+    dispensers: { ...clients.dispensers(), ...init.dispensers },
     closeTimeoutMs: timing.closeTimeoutMs,
   })
   rest.add(() => registry.close())
@@ -240,7 +187,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
         {
           connect: () =>
             openConnection(
-              () => kindOf(kinds, type).open(socketPath),
+              () => clients.kindOf(type).open(socketPath),
               (work) => unfinished.add(work),
             ),
           dial: () => abortable((signal) => dial(socketPath, signal)),
@@ -313,12 +260,12 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
               filter((event) => event.healthy && event.plugin.type === type && event.plugin.name === name),
               map(({ plugin }) => registry.get(plugin) ?? plugin),
             ),
-            `waiting for ${words({ type: validName('type', type), name: validName('name', name) })} to be healthy`,
+            `waiting for ${nameOf({ type: validName('type', type), name: validName('name', name) })} to be healthy`,
             options,
           )
         : registry.waitFor(type, name, options),
     client: <T>(type: PluginType, name: string) =>
-      clientOf(type, words({ type, name }), () => registry.instances(type, name)) as T,
+      clients.of(type, nameOf({ type, name }), () => registry.instances(type, name)) as T,
     close: () => scope.close(),
     [Symbol.asyncDispose]: () => scope.close(),
   }
@@ -338,12 +285,6 @@ function closed(): PlugstreamError {
   return new PlugstreamError('ERR_CLOSED', 'the host was closed')
 }
 
-function kindOf(kinds: readonly PluginKind[], type: PluginType): PluginKind {
-  const kind = kinds.find(({ types }) => types.includes(type))
-  if (kind) return kind
-  throw new PlugstreamError('ERR_PLUGIN_UNKNOWN', `no plugin kind of this host has the type ${type}`)
-}
-
 /** What its directories are made by. */
 function settingsOf(plugin: TaskPlugin | undefined): { kind: string; config: PluginTaskConfig } | undefined {
   return plugin && { kind: plugin.kind.kind, config: plugin.config }
@@ -359,4 +300,3 @@ const untold: TaskState = { phase: 'unknown', run: 0, description: 'nothing was 
 
 const keyOfEvent = ({ plugin }: { plugin: PluginInfo }): string => instanceKey(plugin)
 const isFinal = ({ final }: { final: boolean }): boolean => final
-const words = ({ type, name }: Pick<PluginInfo, 'type' | 'name'>): string => `${type} plugin ${JSON.stringify(name)}`

@@ -5,7 +5,8 @@
  */
 
 // A host, and what flows in and out of it.
-export { openHost, type HostInit, type PluginHost } from './host.js'
+export { openHost } from './host.js'
+export type { HostInit, PluginHost } from './plugin-host.js'
 export type { HostPorts } from './host-ports.js'
 export { outlet, type OutletInit, type OutletItem } from './outlets.js'
 export type {

@@ -7,7 +7,17 @@ export interface Rule {
 }
 
 /** Files of `streams` that are no stage: they compose, hold state, or are types. */
-const notStages = ['host', 'registry', 'main', 'outlets', 'present-state', 'index', 'values', 'host-ports']
+const notStages = [
+  'host',
+  'registry',
+  'main',
+  'outlets',
+  'present-state',
+  'index',
+  'values',
+  'host-ports',
+  'plugin-host',
+]
 
 export const isStage = (file: string): boolean =>
   /^streams\/[^/]+\.ts$/.test(file) && !notStages.some((name) => file === `streams/${name}.ts`)

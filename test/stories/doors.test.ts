@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import type { TaskEvent } from '../../lib/task/task.js'
-import { openHost, type HostInit } from '../../streams/host.js'
+import { openHost } from '../../streams/host.js'
+import type { HostInit } from '../../streams/plugin-host.js'
 import { aStory, inDirectory, isHealthy, pluginTask } from './support.js'
 
 async function failureOf(work: Promise<unknown>): Promise<unknown> {

@@ -1,0 +1,53 @@
+import type { Observable } from 'rxjs'
+import type { PlugstreamError } from '../lib/errors.js'
+import type { HostOptions } from '../lib/host/settings.js'
+import type { PluginFingerprint } from '../lib/plugin/fingerprint.js'
+import type { HealthEvent } from '../lib/plugin/health.js'
+import type { NodeSnapshot } from '../lib/plugin/node-snapshot.js'
+import type { PluginInfo, PluginType } from '../lib/plugin/plugin.js'
+import type { KeyvLike, StateStore } from '../lib/store/state-store.js'
+import type { TaskEvent, TaskNote } from '../lib/task/task.js'
+import type { HostPorts } from './host-ports.js'
+import type { WaitOptions } from './operators/first-value.js'
+import type { Dispensers, Registry } from './registry.js'
+
+/** What a host is opened with. */
+export interface HostInit extends HostOptions {
+  /**
+   * What happens to the host's tasks: a stream, subscribed in the call itself, whose events wait until the host is open; or a
+   * function that makes one, as `runTasks` does, called when the host is open. A source that ends or fails deregisters nothing.
+   */
+  task$: Observable<TaskEvent> | ((ports: HostPorts) => Observable<TaskEvent>)
+  /** Default: Keyv on @keyv/sqlite in `stateDir`. One that is given is not closed by the host. */
+  store?: KeyvLike | StateStore
+  /** Default: each kind's client. */
+  dispensers?: Dispensers
+}
+
+/** A running host. Its streams complete when it closes, and never fail. */
+export interface PluginHost extends HostPorts, AsyncDisposable {
+  readonly registry: Registry
+  /** Present state of every instance first. */
+  readonly health$: Observable<HealthEvent>
+  /** Present state of every instance first. */
+  readonly fingerprint$: Observable<PluginFingerprint>
+  /** For the tasks' own event lists. */
+  readonly note$: Observable<TaskNote>
+  /** The whole node, newest first; then the first change at once, and at most every 50 ms. */
+  readonly node$: Observable<NodeSnapshot>
+  /** What went wrong in the host itself, newest 100 first: records, saves, sources. A sick plugin is none of it. */
+  readonly problem$: Observable<PlugstreamError>
+  /**
+   * Resolves with an instance of a plugin as soon as there is one; with `healthy`, as soon as one is healthy.
+   * @throws ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED.
+   */
+  waitFor(type: PluginType, name: string, options?: WaitOptions & { healthy?: boolean }): Promise<PluginInfo>
+  /**
+   * A client bound to the name of a plugin: each call goes to its newest healthy instance, else to its newest.
+   * @throws ERR_PLUGIN_UNKNOWN where no kind has this type. Its calls reject with ERR_PLUGIN_UNKNOWN where there is no instance, and
+   * ERR_PLUGIN_NOT_READY where none is connected.
+   */
+  client<T>(type: PluginType, name: string): T
+  /** Ends everything the host began; deregisters nothing. Idempotent. */
+  close(): Promise<void>
+}
