@@ -63,8 +63,10 @@ export class PlugstreamError extends Error {
   static from(thrown: unknown, code: ErrorCode, doing: string, init: Omit<ErrorInit, 'cause'> = {}): PlugstreamError {
     if (thrown instanceof PlugstreamError) return thrown
     const name = thrown instanceof Error ? thrown.name : ''
-    if (name === 'AbortError') return new PlugstreamError('ERR_ABORTED', `${doing}: aborted`, { ...init, cause: thrown })
-    if (name === 'TimeoutError') return new PlugstreamError('ERR_TIMEOUT', `${doing}: timed out`, { ...init, cause: thrown })
+    if (name === 'AbortError')
+      return new PlugstreamError('ERR_ABORTED', `${doing}: aborted`, { ...init, cause: thrown })
+    if (name === 'TimeoutError')
+      return new PlugstreamError('ERR_TIMEOUT', `${doing}: timed out`, { ...init, cause: thrown })
     return new PlugstreamError(code, `${doing}: ${messageOf(thrown)}`, { ...init, cause: thrown })
   }
 }
@@ -76,7 +78,9 @@ export function messageOf(thrown: unknown): string {
 
 /** A bad value at the door: names the field, the value and what is allowed. */
 export function invalidOption(field: string, value: unknown, allowed: string): PlugstreamError {
-  return new PlugstreamError('ERR_OPTION_INVALID', `${field} is ${show(value)}; it must be ${allowed}`, { details: { field } })
+  return new PlugstreamError('ERR_OPTION_INVALID', `${field} is ${show(value)}; it must be ${allowed}`, {
+    details: { field },
+  })
 }
 
 function show(value: unknown): string {
