@@ -136,3 +136,9 @@ export const csiRetries = {
 
 /** A list call whose plugin gives this many pages without an entry one after the other is given up: it would go on for ever. */
 export const csiEmptyPages = 100
+
+/**
+ * How long a look at a volume's path may take before it counts as hung. The process that looks is ready in 40 ms, in a second on a busy
+ * machine, and a live server far away answers within another; nobody waits for it meanwhile.
+ */
+export const pathLookMs = 5_000
