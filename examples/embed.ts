@@ -11,7 +11,7 @@ import { filter, firstValueFrom, Subject } from 'rxjs'
 import { hostpathCommand } from './hostpath-driver/command.js'
 
 const scratch = await mkdtemp(join(tmpdir(), 'plugstream-embed-'))
-const [program, ...args] = hostpathCommand({ 'data-dir': join(scratch, 'volumes') })
+const [program, ...args] = hostpathCommand({ 'state-dir': join(scratch, 'volumes') })
 const csiPlugin = { id: 'files', type: 'node' } as const
 const task: PluginTask = { allocId: 'files-1', taskName: 'driver', isolation: 'none', csiPlugin }
 const about = (): { task: PluginTask; at: number } => ({ task, at: Date.now() })

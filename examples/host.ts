@@ -8,7 +8,7 @@ import { hostpathCommand } from './hostpath-driver/command.js'
 
 const scratch = await mkdtemp(join(tmpdir(), 'plugstream-host-'))
 const stateDir = process.argv.slice(2).find((word) => !word.startsWith('-')) ?? join(scratch, 'state')
-const command = hostpathCommand({ 'data-dir': join(scratch, 'volumes') })
+const command = hostpathCommand({ 'state-dir': join(scratch, 'volumes') })
 
 // README: from here
 import { openHost, processDriver, runTasks } from 'plugstream'

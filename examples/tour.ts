@@ -30,7 +30,7 @@ function driver(allocId: string, id: string, type: 'monolith' | 'node', version:
     version,
     mode: type,
     'node-id': 'tour',
-    'data-dir': join(scratch, 'volumes', id),
+    'state-dir': join(scratch, 'volumes', id),
   })
   return { allocId, taskName: 'driver', command, isolation: 'none', csiPlugin: { id, type } }
 }

@@ -1,62 +1,78 @@
-import { execFile } from 'node:child_process'
-import { lstat, mkdir, rm, rmdir, stat, symlink, unlink } from 'node:fs/promises'
+import { lstat, mkdir, mkdtemp, readlink, rm, rmdir, stat, symlink, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-
-const run = promisify(execFile)
+import { freeLoopDevices, loopDevice } from './loop.js'
+import { run } from './run.js'
 
 /** How a volume comes to be seen at a path: by a bind mount, or else by a link to its directory. */
 export interface Attach {
   readonly mode: 'bind mounts' | 'directory mode'
   /** Why bind mounts are not had; empty where they are. */
   readonly reason: string
-  /** The target must not be there, or be an empty directory; anything else is refused by the system's own rmdir. */
-  attach(source: string, target: string, readonly: boolean): Promise<void>
+  /** Whether files can be made block devices, too. */
+  readonly block: boolean
+  /** The target must not be there, or be empty; anything else is refused by the system's own rmdir. */
+  attach(source: string, target: string, options: readonly string[]): Promise<void>
 }
 
 /** Tries whether this process may mount: only the kernel knows, root or not. */
 export async function chooseAttach(directory: string): Promise<Attach> {
-  const [source, target] = [join(directory, '.trial-source'), join(directory, '.trial-target')]
+  const trial = await mkdtemp(join(directory, '.trial-'))
+  const [source, target, file] = [join(trial, 'source'), join(trial, 'target'), join(trial, 'file')]
   try {
     if (process.platform !== 'linux') throw new Error('there are none on this system')
-    await mkdir(source, { recursive: true })
-    await bind(source, target, true)
-    await run('umount', [target])
-    return { mode: 'bind mounts', reason: '', attach: bind }
+    await mkdir(source)
+    await bind(source, target, ['ro'])
+    await run('umount', target)
+    await writeFile(file, Buffer.alloc(4096))
+    const block = await loopDevice(file, false).then(
+      () => freeLoopDevices(file).then(() => true),
+      () => false,
+    )
+    return { mode: 'bind mounts', reason: '', block, attach: bind }
   } catch (failure) {
-    return { mode: 'directory mode', reason: (failure as Error).message.trim().replaceAll('\n', ': '), attach: linkTo }
+    const reason = (failure as Error).message.trim().replaceAll('\n', ': ')
+    return { mode: 'directory mode', reason, block: false, attach: symlinkTo }
   } finally {
-    for (const path of [source, target]) await rm(path, { recursive: true, force: true })
+    await rm(trial, { recursive: true, force: true })
   }
 }
 
-async function bind(source: string, target: string, readonly: boolean): Promise<void> {
-  await clear(target)
-  await mkdir(target)
-  await run('mount', ['-o', readonly ? 'bind,ro' : 'bind', source, target])
+async function bind(source: string, target: string, options: readonly string[]): Promise<void> {
+  if ((await stat(source)).isDirectory()) {
+    await clearDirectory(target)
+    await mkdir(target)
+  } else {
+    await clearFile(target)
+    await writeFile(target, '', { flag: 'wx' })
+  }
+  await run('mount', '-o', ['bind', ...options].join(','), source, target)
 }
 
-async function linkTo(source: string, target: string): Promise<void> {
-  await clear(target)
+async function symlinkTo(source: string, target: string): Promise<void> {
+  await clearDirectory(target)
   await symlink(source, target)
 }
 
 /** Fails for anything but an empty directory, and so for what is mounted already. */
-async function clear(target: string): Promise<void> {
+async function clearDirectory(target: string): Promise<void> {
   if (await lstat(target).catch(() => undefined)) await rmdir(target)
 }
 
-/** Both paths lead to the same directory, be it by a mount or by a link. */
-export async function isAttached(source: string, target: string): Promise<boolean> {
-  const [a, b] = await Promise.all([source, target].map((path) => stat(path).catch(() => undefined)))
-  return a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino
+async function clearFile(target: string): Promise<void> {
+  const there = await lstat(target).catch(() => undefined)
+  if (there?.isFile() && there.size === 0) await unlink(target)
 }
 
-/** Ends every attachment of the source at the target, and removes what is left there if it is empty. */
-export async function detach(source: string, target: string): Promise<void> {
-  while (await isAttached(source, target)) {
-    if ((await lstat(target)).isSymbolicLink()) await unlink(target)
-    else await run('umount', [target])
-  }
-  await rmdir(target).catch(() => undefined)
+/** What a path leads to: two paths to one directory, or to one device, give the same. */
+export async function identityOf(path: string): Promise<string | undefined> {
+  const there = await stat(path).catch(() => undefined)
+  return there && (there.isBlockDevice() ? `device ${there.rdev}` : `${there.dev}:${there.ino}`)
+}
+
+/** Ends every attachment at the target of what has this identity, and removes what is left there if it is empty. */
+export async function detach(source: string, identity: string, target: string): Promise<void> {
+  if ((await readlink(target).catch(() => '')) === source) return unlink(target)
+  while ((await identityOf(target)) === identity) await run('umount', target)
+  await clearFile(target)
+  await clearDirectory(target).catch(() => undefined)
 }

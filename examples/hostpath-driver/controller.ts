@@ -1,81 +1,119 @@
 import { statfs } from 'node:fs/promises'
+import { isDeepStrictEqual } from 'node:util'
 import { status, type CsiServices } from 'plugstream/csi'
-import { checkCapability, objection, required } from './checks.js'
-import { Volumes, type Volume } from './volumes.js'
+import { boundsOf, chooseCapacity, maxCapacityBytes } from './capacity.js'
+import { checkKind, checkMutableParameters, kindOf, objection, required } from './checks.js'
+import type { Driver } from './context.js'
+import { createVolume, described } from './create-volume.js'
+import { growFile, setMode } from './data.js'
+import { publishVolume } from './publish-volume.js'
+import { snapshots } from './snapshots.js'
+import { isHere } from './topology.js'
+import { Uses } from './uses.js'
+import { volumeHealth } from './volume-health.js'
+import type { Volume } from './state.js'
 
-const defaultCapacityBytes = 1n << 30n
+const capabilities = [
+  'CREATE_DELETE_VOLUME',
+  'PUBLISH_UNPUBLISH_VOLUME',
+  'LIST_VOLUMES',
+  'GET_CAPACITY',
+  'CREATE_DELETE_SNAPSHOT',
+  'LIST_SNAPSHOTS',
+  'CLONE_VOLUME',
+  'PUBLISH_READONLY',
+  'EXPAND_VOLUME',
+  'LIST_VOLUMES_PUBLISHED_NODES',
+  'GET_VOLUME',
+  'SINGLE_NODE_MULTI_WRITER',
+  'MODIFY_VOLUME',
+  'GET_SNAPSHOT',
+  'GET_VOLUME_HEALTH',
+  'LIST_VOLUME_HEALTH',
+] as const
 
-/** The Controller half: volumes are made, deleted and listed. */
-export function controller(
-  volumes: Volumes,
-  dataDir: string,
-  topology: Record<string, string>,
-): NonNullable<CsiServices['controller']> {
-  const described = ({ id, capacityBytes }: Volume) => ({
-    volume_id: id,
-    capacity_bytes: capacityBytes,
-    accessible_topology: [{ segments: topology }],
+/** The Controller half: volumes and snapshots are made, changed, told of and deleted. */
+export function controller(driver: Driver): NonNullable<CsiServices['controller']> {
+  const { state, attach, topology } = driver
+  const { volumes } = state
+  const uses = new Uses(driver)
+  const entry = (volume: Volume) => ({
+    volume: described(volume, topology),
+    status: { published_node_ids: volume.published.map(({ nodeId }) => nodeId) },
   })
 
   return {
-    ControllerGetCapabilities: () => ({
-      capabilities: [
-        { rpc: { type: 'CREATE_DELETE_VOLUME' } },
-        { rpc: { type: 'LIST_VOLUMES' } },
-        { rpc: { type: 'GET_CAPACITY' } },
-      ],
-    }),
+    ...createVolume(driver),
+    ...publishVolume(driver),
+    ...snapshots(driver),
+    ...volumeHealth(driver),
 
-    CreateVolume({ name, volume_capabilities, capacity_range, volume_content_source }) {
-      const id = Volumes.idOf(required('name', name))
-      for (const capability of required('volume_capabilities', volume_capabilities)) checkCapability(capability)
-      if (volume_content_source) throw status('INVALID_ARGUMENT', 'volumes cannot be made from others')
-      const atLeast = BigInt(capacity_range?.required_bytes ?? 0)
-      const atMost = BigInt(capacity_range?.limit_bytes ?? 0) || undefined // 0: no limit
-      if (atLeast < 0n || (atMost !== undefined && atMost < atLeast)) {
-        throw status('OUT_OF_RANGE', `no volume has at least ${atLeast} and at most ${atMost} bytes`)
-      }
-      return volumes.exclusive(id, async () => {
-        const existing = await volumes.find(id)
-        const usual = atMost !== undefined && atMost < defaultCapacityBytes ? atMost : defaultCapacityBytes
-        const volume = existing ?? { id, name, capacityBytes: String(atLeast || usual), uses: {} }
-        const capacityBytes = BigInt(volume.capacityBytes)
-        if (capacityBytes < atLeast || (atMost !== undefined && capacityBytes > atMost)) {
-          throw status('ALREADY_EXISTS', `there is a volume ${name} of ${capacityBytes} bytes`)
-        }
-        if (!existing) await volumes.save(volume)
-        return { volume: described(volume) }
-      })
-    },
+    ControllerGetCapabilities: () => ({ capabilities: capabilities.map((type) => ({ rpc: { type } })) }),
 
     DeleteVolume: ({ volume_id }) =>
-      volumes.exclusive(required('volume_id', volume_id), async () => {
+      state.exclusive(required('volume_id', volume_id), async () => {
         const volume = await volumes.find(volume_id)
-        if (!volume) return {}
-        if (await volumes.isInUse(volume)) throw status('FAILED_PRECONDITION', `volume ${volume_id} is in use`)
+        if (volume && (volume.published.length > 0 || (await uses.any(volume)))) {
+          throw status('FAILED_PRECONDITION', `volume ${volume_id} is in use`)
+        }
         await volumes.remove(volume_id)
         return {}
       }),
 
-    async ListVolumes({ max_entries, starting_token }) {
-      if (max_entries < 0) throw status('INVALID_ARGUMENT', 'max_entries is negative')
-      if (starting_token && !starting_token.startsWith('vol-'))
-        throw status('ABORTED', 'starting_token is not from here')
-      // The token is the id that comes next, so that a page begins where it should also when volumes came or went.
-      const left = (await volumes.list()).filter(({ id }) => id >= starting_token)
-      const page = left.slice(0, max_entries || left.length)
-      return { entries: page.map((volume) => ({ volume: described(volume) })), next_token: left[page.length]?.id ?? '' }
+    async ListVolumes(request) {
+      const { records, next_token } = volumes.page(await volumes.list(), request)
+      return { entries: records.map(entry), next_token }
     },
 
-    async GetCapacity() {
-      const { bavail, bsize } = await statfs(dataDir, { bigint: true })
-      return { available_capacity: String(bavail * bsize) }
+    ControllerGetVolume: async ({ volume_id }) => entry(await volumes.get(required('volume_id', volume_id))),
+
+    async GetCapacity({ accessible_topology, volume_capabilities }) {
+      const possible =
+        (!accessible_topology || isHere(topology, accessible_topology)) &&
+        !volume_capabilities.some((capability) => objection(capability, attach.block))
+      const { bavail, bsize } = await statfs(state.directory, { bigint: true })
+      return {
+        available_capacity: String(possible ? bavail * bsize : 0n),
+        maximum_volume_size: { value: String(maxCapacityBytes) },
+      }
     },
 
-    async ValidateVolumeCapabilities({ volume_id, volume_capabilities }) {
-      await volumes.get(required('volume_id', volume_id))
-      const message = required('volume_capabilities', volume_capabilities).map(objection).find(Boolean)
-      return message ? { message } : { confirmed: { volume_capabilities } }
+    async ValidateVolumeCapabilities(request) {
+      const { volume_context, parameters, mutable_parameters } = request
+      const volume = await volumes.get(required('volume_id', request.volume_id))
+      const volume_capabilities = required('volume_capabilities', request.volume_capabilities)
+      const differs = (field: string, given: object, real: object): string =>
+        Object.keys(given).length > 0 && !isDeepStrictEqual({ ...given }, real) ? `${field} is not the volume's` : ''
+      const message =
+        volume_capabilities.map((capability) => objection(capability, attach.block)).find(Boolean) ||
+        (volume_capabilities.some(({ access_type }) => access_type !== volume.kind) &&
+          `it is a ${volume.kind} volume`) ||
+        differs('volume_context', volume_context, volume.parameters) ||
+        differs('parameters', parameters, volume.parameters) ||
+        differs('mutable_parameters', mutable_parameters, volume.mutableParameters)
+      if (message) return { message }
+      return { confirmed: { volume_capabilities, volume_context, parameters, mutable_parameters } }
     },
+
+    ControllerExpandVolume: ({ volume_id, capacity_range, volume_capability }) =>
+      state.exclusive(required('volume_id', volume_id), async () => {
+        const bounds = boundsOf(required('capacity_range', capacity_range))
+        const volume = await volumes.get(volume_id)
+        if (volume_capability) checkKind(volume, kindOf(volume_capability, attach.block))
+        const capacityBytes = String(chooseCapacity(bounds, volume.kind, BigInt(volume.capacityBytes)))
+        if (volume.kind === 'block') await growFile(state.volumeData(volume_id), BigInt(capacityBytes))
+        await volumes.save({ ...volume, capacityBytes })
+        return { capacity_bytes: capacityBytes, node_expansion_required: volume.kind === 'block' }
+      }),
+
+    ControllerModifyVolume: ({ volume_id, mutable_parameters }) =>
+      state.exclusive(required('volume_id', volume_id), async () => {
+        const volume = await volumes.get(volume_id)
+        checkMutableParameters(mutable_parameters)
+        await setMode(state.volumeData(volume_id), mutable_parameters)
+        const mutableParameters = { ...volume.mutableParameters, ...mutable_parameters }
+        await volumes.save({ ...volume, mutableParameters })
+        return {}
+      }),
   }
 }

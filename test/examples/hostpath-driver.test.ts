@@ -55,8 +55,8 @@ describe('the hostpath driver', () => {
       '--import',
       'tsx/esm',
       'examples/hostpath-driver.ts',
-      '--data-dir',
-      join(directory, 'data'),
+      '--state-dir',
+      join(directory, 'state'),
       ...options,
     ]
     const driver = spawn(process.execPath, parameters, {
@@ -174,7 +174,7 @@ describe('the hostpath driver', () => {
   })
 
   it('names the field that is missing or not supported', async () => {
-    await start()
+    await start([], noMounts)
     const id = await create('v1')
     const block = { access_type: 'block', block: {}, access_mode: mount.access_mode }
     for (const [rpc, request, text] of [
@@ -203,16 +203,20 @@ describe('the hostpath driver', () => {
     await start()
     const precious = join(directory, 'precious')
     await mkdir(join(precious, 'data'), { recursive: true })
-    await writeFile(join(precious, 'volume.json'), JSON.stringify({ id: 'x', name: 'x', capacityBytes: '1', uses: {} }))
-    for (const volume_id of ['../../precious', `vol-${'0'.repeat(32)}`, '.', 'vol-../../../precious']) {
+    await writeFile(join(precious, 'record.json'), JSON.stringify({ id: 'x', name: 'x', published: [] }))
+    for (const volume_id of ['../../precious', `volume-${'0'.repeat(32)}`, '.', 'volume-../../../precious']) {
       await client.call('Controller.DeleteVolume', { volume_id })
-      await client.call('Node.NodeUnpublishVolume', { volume_id, target_path: precious })
-      await client.call('Node.NodeUnstageVolume', { volume_id, staging_target_path: precious })
-      expect(await client.failure('Node.NodeStageVolume', stage(volume_id))).to.include({ code: status.NOT_FOUND })
+      for (const [rpc, request] of [
+        ['Node.NodeUnpublishVolume', { volume_id, target_path: precious }],
+        ['Node.NodeUnstageVolume', { volume_id, staging_target_path: precious }],
+        ['Node.NodeStageVolume', stage(volume_id)],
+      ] as const) {
+        expect(await client.failure(rpc, request), rpc).to.include({ code: status.NOT_FOUND })
+      }
     }
     const id = await create('v1')
     await client.call('Node.NodeUnpublishVolume', { volume_id: id, target_path: precious })
-    expect(await readdir(precious)).to.have.members(['data', 'volume.json'])
+    expect(await readdir(precious)).to.have.members(['data', 'record.json'])
   })
 
   for (const [how, env] of [
@@ -233,9 +237,9 @@ describe('the hostpath driver', () => {
       for (let again = 0; again < 2; again++) await client.call('Node.NodePublishVolume', publish(id))
       await writeFile(join(target, 'file'), 'kept')
       expect(await readFile(join(staging, 'file'), 'utf8')).to.equal('kept')
-      expect(await readFile(join(directory, 'data', 'volumes', id, 'data', 'file'), 'utf8')).to.equal('kept')
+      expect(await readFile(join(directory, 'state', 'volumes', id, 'data', 'file'), 'utf8')).to.equal('kept')
       if (how === 'by bind mounts') expect(await mountsBelow(directory)).to.deep.equal([staging, target])
-      else expect(await readlink(target)).to.equal(join(directory, 'data', 'volumes', id, 'data'))
+      else expect(await readlink(target)).to.equal(join(directory, 'state', 'volumes', id, 'data'))
 
       const { usage } = (await client.call('Node.NodeGetVolumeStats', { volume_id: id, volume_path: target })) as {
         usage: { unit: string; total: string }[]
@@ -261,7 +265,7 @@ describe('the hostpath driver', () => {
       }
       expect(await mountsBelow(directory)).to.deep.equal([])
       await client.call('Controller.DeleteVolume', { volume_id: id })
-      expect(await readdir(join(directory, 'data', 'volumes'))).to.deep.equal([])
+      expect(await readdir(join(directory, 'state', 'volumes'))).to.deep.equal([])
     })
 
     it(`publishes nowhere where something else is, ${how}`, async function () {
