@@ -51,15 +51,14 @@ export class PathLook {
   readonly found: Promise<Found | undefined>
   /** Resolves when the process has ended, or time is over. */
   readonly over: Promise<void>
+  /** Resolves when the process has ended, which the kernel may not let it. */
+  readonly gone: Promise<void>
   /** Ends it early: `found` rejects with `reason` at once. */
   readonly end: (reason: Error) => void
   #silent = false
 
-  /**
-   * @param whenGone called when nothing is left of it, which may be never.
-   * @throws what `spawn` throws.
-   */
-  constructor(path: string, timeoutMs: number, whenGone: () => void) {
+  /** @throws what `spawn` throws. */
+  constructor(path: string, timeoutMs: number) {
     // NODE_OPTIONS is for this process: it may load what takes long, or what is not found from elsewhere.
     const child = spawn(process.execPath, ['-e', program, path, ...deadCodes], {
       cwd: '/',
@@ -72,6 +71,7 @@ export class PathLook {
     let failure: Error | undefined
     child.on('error', (error) => (failure = error))
 
+    this.gone = new Promise((resolve) => child.once('close', () => resolve()))
     this.over = new Promise((resolve) => {
       const timer = setTimeout(() => {
         this.#silent = true
@@ -80,9 +80,8 @@ export class PathLook {
         stdout?.destroy()
         resolve()
       }, timeoutMs)
-      child.once('close', () => {
+      void this.gone.then(() => {
         clearTimeout(timer)
-        whenGone()
         resolve()
       })
     })
@@ -95,7 +94,7 @@ export class PathLook {
     this.found = Promise.race([this.over.then(() => (this.#silent ? undefined : read(path, answer, failure))), ended])
   }
 
-  /** It was killed for its silence, and the kernel may not have let it go yet. */
+  /** Its time is over, and it was killed. */
   get silent(): boolean {
     return this.#silent
   }

@@ -26,6 +26,9 @@ const words: Readonly<Record<Exclude<Found['kind'], undefined>, string>> = {
 /** As many processes as this look at a time. More would only be in each other's way, and what is stuck costs 40 MB each. */
 const lookLimit = 8
 
+/** A process that was killed is gone in a few ms, unless the kernel keeps it, and this is the patience with it. */
+const reapMs = 250
+
 /** The looks that are not gone. They are processes of this process, so that everybody in it shares them. */
 const looks = new Map<string, PathLook>()
 
@@ -58,26 +61,28 @@ export async function pathState(
   for (;;) {
     if (signal?.aborted) throw aborted(path, signal)
     const same = looks.get(path)
-    if (same?.silent) return { state: 'hung', description: 'an earlier look has not come back yet' }
-    if (!same && looks.size < lookLimit) return stateOf(path, await look(path, timeoutMs, signal), timeoutMs)
-    const busy = same ? [same] : [...looks.values()].filter(({ silent }) => !silent)
-    if (busy.length === 0)
-      throw new PlugstreamError('ERR_MOUNT', `nothing looks at ${path}: ${lookLimit} looks have not come back yet`, {
-        retryable: true,
-      })
+    if (!same && looks.size < lookLimit) return stateOf(path, await lookAt(path, timeoutMs, signal), timeoutMs)
     // Not joined: what a look found that began before may have changed since.
-    await orAborted(Promise.race(busy.map(({ over }) => over)), signal)
+    const before = same ? [same] : [...looks.values()]
+    const first = Promise.race(before.map(({ silent, gone, over }) => (silent ? gone : over)))
+    const patienceMs = before.every(({ silent }) => silent) ? reapMs : undefined
+    if ((await within(patienceMs, first, signal)) || signal?.aborted) continue
+    if (same) return { state: 'hung', description: 'an earlier look has not come back yet' }
+    throw new PlugstreamError('ERR_MOUNT', `not looking at ${path}: ${lookLimit} looks have not come back yet`, {
+      retryable: true,
+    })
   }
 }
 
-async function look(path: string, timeoutMs: number, signal?: AbortSignal): Promise<Found | undefined> {
+async function lookAt(path: string, timeoutMs: number, signal?: AbortSignal): Promise<Found | undefined> {
   let look: PathLook
   try {
-    look = new PathLook(path, timeoutMs, () => looks.delete(path))
+    look = new PathLook(path, timeoutMs)
   } catch (failure) {
     throw PlugstreamError.from(failure, 'ERR_MOUNT', `looking at ${path}`)
   }
   looks.set(path, look)
+  void look.gone.then(() => looks.delete(path))
   const leave = (): void => look.end(aborted(path, signal))
   signal?.addEventListener('abort', leave)
   try {
@@ -99,10 +104,16 @@ function stateOf(path: string, found: Found | undefined, timeoutMs: number): { s
 const aborted = (path: string, signal?: AbortSignal): PlugstreamError =>
   PlugstreamError.from(signal?.reason, 'ERR_ABORTED', `looking at ${path}`)
 
-/** Waits for `over`, or until the signal is aborted. */
-async function orAborted(over: Promise<void>, signal?: AbortSignal): Promise<void> {
+/** Whether `event` came before `patienceMs` were over, if there is such a limit, and before the signal was aborted. */
+async function within(patienceMs: number | undefined, event: Promise<void>, signal?: AbortSignal): Promise<boolean> {
   let leave: () => void = () => undefined
-  const left = new Promise<void>((resolve) => (leave = resolve))
+  const left = new Promise<false>((resolve) => (leave = () => resolve(false)))
+  const timer = patienceMs === undefined ? undefined : setTimeout(leave, patienceMs)
   signal?.addEventListener('abort', leave)
-  await Promise.race([over, left]).finally(() => signal?.removeEventListener('abort', leave))
+  try {
+    return await Promise.race([event.then(() => true), left])
+  } finally {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', leave)
+  }
 }
