@@ -4,13 +4,12 @@
 //   CSI_ENDPOINT=unix:///tmp/csi.sock node --import tsx/esm examples/hostpath-driver.ts --state-dir /tmp/volumes
 //
 // It runs until SIGTERM or SIGINT; then calls under way are finished and its socket is removed.
-import { mkdir } from 'node:fs/promises'
+import { mkdir, realpath } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { serveCsi } from 'plugstream/csi'
 import { chooseAttach } from './hostpath-driver/attach.js'
-import type { Driver } from './hostpath-driver/context.js'
+import type { Driver } from './hostpath-driver/driver.js'
 import { controller } from './hostpath-driver/controller.js'
 import { groupController } from './hostpath-driver/group-controller.js'
 import { identity } from './hostpath-driver/identity.js'
@@ -39,8 +38,8 @@ const hasNode = mode !== 'controller'
 if (!/^\d{1,6}$/.test(values['max-volumes']))
   throw new Error(`--max-volumes is ${values['max-volumes']}; it must be a count`)
 
-const state = new State(resolve(values['state-dir']))
-await mkdir(state.directory, { recursive: true, mode: 0o700 })
+await mkdir(values['state-dir'], { recursive: true, mode: 0o700 })
+const state = new State(await realpath(values['state-dir'])) // as the kernel names it, too
 const driver: Driver = {
   state,
   attach: await chooseAttach(state.directory),

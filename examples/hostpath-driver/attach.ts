@@ -69,10 +69,14 @@ export async function identityOf(path: string): Promise<string | undefined> {
   return there && (there.isBlockDevice() ? `device ${there.rdev}` : `${there.dev}:${there.ino}`)
 }
 
-/** Ends every attachment at the target of what has this identity, and removes what is left there if it is empty. */
-export async function detach(source: string, identity: string, target: string): Promise<void> {
-  if ((await readlink(target).catch(() => '')) === source) return unlink(target)
-  while ((await identityOf(target)) === identity) await run('umount', target)
+/** Ends every attachment at the target of what has one of these identities, and removes what is left there if it is empty. */
+export async function detach(source: string, identities: readonly string[], target: string): Promise<void> {
+  const isThere = async (): Promise<boolean> =>
+    identities.includes((await identityOf(target)) ?? '') || (await readlink(target).catch(() => '')) === source
+  while (await isThere()) {
+    if ((await lstat(target)).isSymbolicLink()) await unlink(target)
+    else await run('umount', target)
+  }
   await clearFile(target)
   await clearDirectory(target).catch(() => undefined)
 }

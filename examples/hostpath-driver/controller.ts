@@ -3,9 +3,10 @@ import { isDeepStrictEqual } from 'node:util'
 import { status, type CsiServices } from 'plugstream/csi'
 import { boundsOf, chooseCapacity, maxCapacityBytes } from './capacity.js'
 import { checkKind, checkMutableParameters, kindOf, objection, required } from './checks.js'
-import type { Driver } from './context.js'
+import type { Driver } from './driver.js'
 import { createVolume, described } from './create-volume.js'
 import { growFile, setMode } from './data.js'
+import { freeLoopDevices } from './loop.js'
 import { publishVolume } from './publish-volume.js'
 import { snapshots } from './snapshots.js'
 import { isHere } from './topology.js'
@@ -56,6 +57,7 @@ export function controller(driver: Driver): NonNullable<CsiServices['controller'
         if (volume && (volume.published.length > 0 || (await uses.any(volume)))) {
           throw status('FAILED_PRECONDITION', `volume ${volume_id} is in use`)
         }
+        if (volume?.kind === 'block') await freeLoopDevices(state.volumeData(volume_id))
         await volumes.remove(volume_id)
         return {}
       }),

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { status, type CsiServices } from 'plugstream/csi'
 import { boundsOf, chooseCapacity, isWithin } from './capacity.js'
 import { checkMutableParameters, kindOf, required } from './checks.js'
-import type { Driver } from './context.js'
+import type { Driver } from './driver.js'
 import { copyData, growFile, makeData, setMode } from './data.js'
 import type { Kind, State, Volume } from './state.js'
 import { checkTopology, type Segments } from './topology.js'
@@ -39,11 +39,14 @@ export function createVolume({ state, attach, topology }: Driver): NonNullable<C
       return state.exclusive([id, ...(sourceId ? [sourceId] : [])], async () => {
         const existing = await state.volumes.find(id)
         if (existing) {
-          const same = { kind, parameters, ...(sourceId && { sourceId }) }
-          const { kind: k, parameters: p, sourceId: s } = existing
-          const fits = isDeepStrictEqual({ kind: k, parameters: p, ...(s && { sourceId: s }) }, same)
-          if (fits && isWithin(existing.capacityBytes, bounds)) return { volume: described(existing, topology) }
-          throw status('ALREADY_EXISTS', `there is another volume ${name}: ${JSON.stringify(existing)}`)
+          const fits =
+            existing.kind === kind &&
+            existing.sourceId === sourceId &&
+            isDeepStrictEqual(existing.parameters, parameters) &&
+            isWithin(existing.capacityBytes, bounds)
+          if (fits) return { volume: described(existing, topology) }
+          const { kind: sort, capacityBytes, sourceId: origin = 'nothing' } = existing
+          throw status('ALREADY_EXISTS', `${name} is a ${sort} volume of ${capacityBytes} bytes, made from ${origin}`)
         }
         const source = sourceId === undefined ? undefined : await sourceOf(state, sourceId, kind)
         const capacityBytes = chooseCapacity(bounds, kind, source?.sizeBytes)

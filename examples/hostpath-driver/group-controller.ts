@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { status, type CsiServices } from 'plugstream/csi'
 import { required } from './checks.js'
-import type { Driver } from './context.js'
+import type { Driver } from './driver.js'
 import { describedSnapshot, takeSnapshot, timestamp } from './snapshots.js'
 import type { Group } from './state.js'
 

@@ -9,10 +9,14 @@ interface Who {
 export function identity({ name, version, hasController }: Who): CsiServices['identity'] {
   const services = [
     ...(hasController
-      ? (['CONTROLLER_SERVICE', 'GROUP_CONTROLLER_SERVICE', 'SNAPSHOT_METADATA_SERVICE'] as const)
+      ? ([
+          'CONTROLLER_SERVICE',
+          'GROUP_CONTROLLER_SERVICE',
+          'SNAPSHOT_METADATA_SERVICE',
+          'SNAPSHOT_ACCESSIBILITY_CONSTRAINTS',
+        ] as const)
       : []),
     'VOLUME_ACCESSIBILITY_CONSTRAINTS' as const,
-    'SNAPSHOT_ACCESSIBILITY_CONSTRAINTS' as const,
   ]
   return {
     GetPluginInfo: () => ({ name, vendor_version: version }),

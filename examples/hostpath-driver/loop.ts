@@ -1,14 +1,19 @@
 // Loop devices: how the file of a block volume comes to be a block device.
 import { run } from './run.js'
 
+interface LoopDevice {
+  name: string
+  ro: boolean | string
+  'back-file': string
+}
+
 /** The devices of a file; the kernel keeps the account, so that it is right also after this driver was killed. */
 export async function loopDevices(file: string): Promise<{ device: string; readonly: boolean }[]> {
-  const lines = (await run('losetup', '--list', '--noheadings', '--output', 'NAME,RO', '--associated', file)).split(
-    '\n',
-  )
-  return lines
-    .map((line) => line.trim().split(/\s+/))
-    .flatMap(([device, ro]) => (device ? [{ device, readonly: ro === '1' }] : []))
+  const found = await run('losetup', '--list', '--json', '--output', 'NAME,RO,BACK-FILE')
+  const { loopdevices } = JSON.parse(found || '{ "loopdevices": [] }') as { loopdevices: LoopDevice[] }
+  return loopdevices
+    .filter((device) => [file, `${file} (deleted)`].includes(device['back-file']))
+    .map(({ name, ro }) => ({ device: name, readonly: ro === true || ro === '1' }))
 }
 
 /** A read-only bind mount of a device would still let writes through: the device itself has to be read-only. */

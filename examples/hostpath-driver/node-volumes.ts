@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { status, type CsiServices } from 'plugstream/csi'
 import { checkKind, kindOf, required, requiredPath } from './checks.js'
-import type { Driver } from './context.js'
+import type { Driver } from './driver.js'
 import { giveToGroup } from './mount-group.js'
 import type { Volume } from './state.js'
 import { Uses, type Access } from './uses.js'

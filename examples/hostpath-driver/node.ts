@@ -1,5 +1,5 @@
 import type { CsiServices } from 'plugstream/csi'
-import type { Driver } from './context.js'
+import type { Driver } from './driver.js'
 import { nodeStatus } from './node-status.js'
 import { nodeVolumes } from './node-volumes.js'
 

@@ -1,6 +1,6 @@
 import { status, type CsiServices } from 'plugstream/csi'
 import { checkKind, kindOf, required } from './checks.js'
-import type { Driver } from './context.js'
+import type { Driver } from './driver.js'
 import type { Publication } from './state.js'
 
 /** Which nodes may use which volume. There is nothing to be connected here: it is a matter of record. */

@@ -1,7 +1,7 @@
 import { open, type FileHandle } from 'node:fs/promises'
 import { status, type CsiServices } from 'plugstream/csi'
 import { required } from './checks.js'
-import type { Driver } from './context.js'
+import type { Driver } from './driver.js'
 import type { Snapshot } from './state.js'
 
 const blockBytes = 65_536
@@ -16,29 +16,35 @@ export function snapshotMetadata({ state }: Driver): NonNullable<CsiServices['sn
   }
 
   /** One by one, the offsets of blocks that are not as in the base; without one, those that are not all zero. */
-  async function* changed({ id, sizeBytes }: Snapshot, base: Snapshot | undefined, start: number) {
+  async function* changed({ id, sizeBytes }: Snapshot, base: Snapshot | undefined, start: number, signal: AbortSignal) {
     await using file = await open(state.snapshotData(id))
     await using baseFile = base ? await open(state.snapshotData(base.id)) : undefined
     for (let offset = start - (start % blockBytes); offset < Number(sizeBytes); offset += blockBytes) {
+      signal.throwIfAborted()
       const block = await read(file, offset)
       const before = baseFile ? await read(baseFile, offset) : Buffer.alloc(blockBytes)
-      if (!block.equals(before)) yield { byte_offset: String(offset), size_bytes: String(blockBytes) }
+      const size = Math.min(blockBytes, Number(sizeBytes) - offset)
+      if (!block.equals(before)) yield { byte_offset: String(offset), size_bytes: String(size) }
     }
   }
 
-  async function* messages(target: Snapshot, base: Snapshot | undefined, starting_offset: string, max: number) {
+  async function* messages(
+    [target, base]: readonly [Snapshot, Snapshot?],
+    { starting_offset, max_results: max }: { starting_offset: string; max_results: number },
+    signal: AbortSignal,
+  ) {
     const start = Number(starting_offset)
     if (max < 0) throw status('INVALID_ARGUMENT', 'max_results is negative')
     if (start < 0 || start >= Number(target.sizeBytes)) {
       throw status('OUT_OF_RANGE', `starting_offset is ${start}; the snapshot has ${target.sizeBytes} bytes`)
     }
     const message = (block_metadata: { byte_offset: string; size_bytes: string }[]) => ({
-      block_metadata_type: 'FIXED_LENGTH' as const,
+      block_metadata_type: 'VARIABLE_LENGTH' as const,
       volume_capacity_bytes: target.sizeBytes,
       block_metadata,
     })
     let blocks: { byte_offset: string; size_bytes: string }[] = []
-    for await (const block of changed(target, base, start)) {
+    for await (const block of changed(target, base, start, signal)) {
       blocks.push(block)
       if (blocks.length < (max || usualResults)) continue
       yield message(blocks)
@@ -48,15 +54,15 @@ export function snapshotMetadata({ state }: Driver): NonNullable<CsiServices['sn
   }
 
   return {
-    async *GetMetadataAllocated({ snapshot_id, starting_offset, max_results }) {
-      yield* messages(await find('snapshot_id', snapshot_id), undefined, starting_offset, max_results)
+    async *GetMetadataAllocated(request, { signal }) {
+      yield* messages([await find('snapshot_id', request.snapshot_id)], request, signal)
     },
 
-    async *GetMetadataDelta({ base_snapshot_id, target_snapshot_id, starting_offset, max_results }) {
-      const base = await find('base_snapshot_id', base_snapshot_id)
-      const target = await find('target_snapshot_id', target_snapshot_id)
+    async *GetMetadataDelta(request, { signal }) {
+      const base = await find('base_snapshot_id', request.base_snapshot_id)
+      const target = await find('target_snapshot_id', request.target_snapshot_id)
       if (base.volumeId !== target.volumeId) throw status('INVALID_ARGUMENT', 'the snapshots are of different volumes')
-      yield* messages(target, base, starting_offset, max_results)
+      yield* messages([target, base], request, signal)
     },
   }
 }

@@ -1,6 +1,6 @@
 import { status, type CsiServices } from 'plugstream/csi'
 import { required } from './checks.js'
-import type { Driver } from './context.js'
+import type { Driver } from './driver.js'
 import { copyData } from './data.js'
 import type { Snapshot, State, Volume } from './state.js'
 import { checkTopology } from './topology.js'

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { status } from 'plugstream/csi'
 import { detach, identityOf } from './attach.js'
-import type { Driver } from './context.js'
+import type { Driver } from './driver.js'
 import { freeLoopDevices, loopDevice, loopDevices } from './loop.js'
 import { Records } from './records.js'
 import type { Volume } from './state.js'
@@ -19,7 +19,7 @@ export interface Use {
   path: string
   as: 'staged' | 'published'
   access: Access
-  /** What the path leads to as long as the volume is there; see {@link identityOf}. */
+  /** What the path has led to at first; tells the volume also when its data is gone. */
   identity: string
 }
 
@@ -36,9 +36,9 @@ export class Uses {
   }
 
   /** Whether it really is there; what is only on record, as after a reboot, does not count. */
-  async isAttached({ path, identity, as }: Use, { id, kind }: Volume): Promise<boolean> {
-    if (kind === 'block' && as === 'staged') return (await loopDevices(this.#data(id))).length > 0
-    return (await identityOf(path)) === identity
+  async isAttached(use: Use, volume: Volume): Promise<boolean> {
+    if (isDevice(use, volume)) return (await loopDevices(this.#data(volume.id))).length > 0
+    return (await this.#identities(use, volume)).includes((await identityOf(use.path)) ?? '')
   }
 
   /** The use of a volume at a path, if it really is one. */
@@ -70,7 +70,7 @@ export class Uses {
     if (identity === undefined) throw status('INTERNAL', `the data of volume ${volume.id} is not there`)
     // On record first: what was done and is not on record could not be undone later.
     await records.save({ id: records.idOf(path), path, as, access, identity })
-    if (volume.kind === 'block' && as === 'staged') return // the device is there; only a publication shows it at a path
+    if (isDevice({ as }, volume)) return
     const options = [...(access.readonly ? ['ro'] : []), ...access.mountFlags]
     await this.#driver.attach.attach(source, path, options)
   }
@@ -80,11 +80,17 @@ export class Uses {
     const records = this.#records(volume)
     const use = await records.find(records.idOf(path))
     if (!use) return false
-    if (volume.kind === 'mount' || use.as === 'published') await detach(this.#data(volume.id), use.identity, path)
+    if (!isDevice(use, volume)) await detach(this.#data(volume.id), await this.#identities(use, volume), path)
     const others = (await records.list()).length - 1
     if (volume.kind === 'block' && others === 0) await freeLoopDevices(this.#data(volume.id))
     await records.remove(use.id)
     return true
+  }
+
+  /** A directory keeps its identity, but for the number of its file system, which may be another after a reboot. */
+  async #identities({ identity }: Use, { id, kind }: Volume): Promise<string[]> {
+    const now = kind === 'mount' ? await identityOf(this.#data(id)) : undefined
+    return now === undefined ? [identity] : [identity, now]
   }
 
   #device(volume: Volume, readonly: boolean): Promise<string> {
@@ -98,4 +104,9 @@ export class Uses {
   #records(volume: Volume): Records<Use> {
     return new Records<Use>(this.#driver.state.volumes.path(volume.id, 'uses'), 'use')
   }
+}
+
+/** A block volume is staged once it has a device; only a publication shows it at a path. */
+function isDevice({ as }: Pick<Use, 'as'>, { kind }: Volume): boolean {
+  return kind === 'block' && as === 'staged'
 }

@@ -1,7 +1,7 @@
 import { access, stat } from 'node:fs/promises'
 import type { CsiServices } from 'plugstream/csi'
 import { required } from './checks.js'
-import type { Driver } from './context.js'
+import type { Driver } from './driver.js'
 import type { State, Volume } from './state.js'
 
 export interface Problem {
