@@ -113,14 +113,15 @@ export function mountsAt(mounts: readonly Mount[], path: string): Mount[] {
   const ids = new Set(mounts.map(({ id }) => id))
   const onTheWay = mounts.filter((mount) => mount.path === wanted || isBelow(wanted, mount.path))
   const walked: Mount[] = []
-  for (let next = 0; next <= walked.length; next++) {
-    const here = walked[next - 1]
-    const standsHere = onTheWay.filter((mount) =>
-      here ? mount.parentId === here.id : mount.parentId === mount.id || !ids.has(mount.parentId),
-    )
+  for (;;) {
+    const here = walked.at(-1)
+    const standsHere = onTheWay
+      .filter((mount) => !walked.includes(mount))
+      .filter(({ id, parentId }) => (here ? parentId === here.id : parentId === id || !ids.has(parentId)))
     // Of two on one mount the walk comes to the upper directory first, and never to the other.
     const [first] = standsHere.sort((a, b) => a.path.length - b.path.length)
-    if (first && !walked.includes(first)) walked.push(first)
+    if (!first) break
+    walked.push(first)
   }
   return walked.filter((mount) => mount.path === wanted)
 }
