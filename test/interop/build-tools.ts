@@ -1,4 +1,4 @@
 // Builds the programs in Go ahead of the tests: node --import tsx/esm test/interop/build-tools.ts
 import { tools } from './tools.js'
 
-console.log(`the programs in Go are in ${await tools()}`)
+process.stdout.write(`the programs in Go are in ${await tools()}\n`)

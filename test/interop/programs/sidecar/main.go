@@ -1,5 +1,5 @@
 // Reaches a CSI driver through the library that the sidecars of Kubernetes share, and tells, in lines of JSON, first what it is; then, for
-// each line it reads, whether it answers over a connection made for the question. Says so when the first connection is lost.
+// each line it reads, whether it answers over a connection made for the question.
 package main
 
 import (
@@ -13,7 +13,6 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/kubernetes-csi/csi-lib-utils/connection"
 	"github.com/kubernetes-csi/csi-lib-utils/rpc"
-	"google.golang.org/grpc"
 )
 
 const patience = 5 * time.Second
@@ -23,10 +22,7 @@ var lines = json.NewEncoder(os.Stdout)
 func main() {
 	address := os.Args[1]
 	ctx := context.Background()
-	conn := try(connection.ConnectWithoutMetrics(ctx, address, connection.OnConnectionLoss(func(context.Context) bool {
-		tell("lost", true)
-		return false
-	})))
+	conn := try(connection.Connect(ctx, address, nil))
 	if err := rpc.ProbeForever(ctx, conn, patience); err != nil {
 		log.Fatal(err)
 	}
@@ -54,11 +50,11 @@ func main() {
 func probe(address string) (bool, error) {
 	ctx, done := context.WithTimeout(context.Background(), patience)
 	defer done()
-	conn, err := connection.ConnectWithoutMetrics(ctx, address, connection.WithTimeout(time.Second))
+	conn, err := connection.Connect(ctx, address, nil, connection.WithTimeout(time.Second))
 	if err != nil {
 		return false, err
 	}
-	defer func(conn *grpc.ClientConn) { _ = conn.Close() }(conn)
+	defer conn.Close()
 	return rpc.Probe(ctx, conn)
 }
 
