@@ -3,6 +3,7 @@ import {
   concat,
   concatMap,
   connectable,
+  defaultIfEmpty,
   defer,
   EMPTY,
   filter,
@@ -155,7 +156,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     // also for who holds a client of a host that is closed
     if (scope.closed) throw closed()
     const state = reached.get(instanceKey(plugin))?.state
-    return state && { ...state, channel: state.connection?.channel }
+    return state && { ...state, channel: state.connection?.channel, gone: endOfRun(plugin) }
   })
   const registry = await Registry.open({
     store,
@@ -173,9 +174,18 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   const river = new Subscription()
   rest.add(() => river.unsubscribe())
   const tasks = presentState(taskStates(taskEvent$), taskKey, ({ state }) => state.phase === 'stopped')
-  const taskState = ({ allocId, options: { taskName = '' } }: PluginInfo): Observable<TaskState> => {
-    const key = taskKey({ allocId, taskName })
+  const taskState = (plugin: PluginInfo): Observable<TaskState> => {
+    const key = taskKeyOf(plugin)
     return concat(tasks.get(key) ? EMPTY : of(untold), tasks.of(key).pipe(map(({ state }) => state)))
+  }
+  // Of a process whose start was not told, an end means nothing: it may be of one that could not begin beside it.
+  const endOfRun = (plugin: PluginInfo): Reach['gone'] => {
+    const run = tasks.get(taskKeyOf(plugin))?.state.run ?? 0
+    if (run === 0) return undefined
+    const hasEnded = (state: TaskState): boolean => state.run !== run || hasNoProcess(state)
+    // It ends without a value when the host closes: nobody can be called any more.
+    const ended = (): Observable<unknown> => taskState(plugin).pipe(filter(hasEnded), defaultIfEmpty(undefined))
+    return (signal) => firstValue(ended(), `waiting for the process of ${nameOf(plugin)} to be gone`, { signal })
   }
   const connection = shareByKey(
     ({ socketPath, run }: ConnectionTarget) => JSON.stringify([socketPath, run]),
@@ -296,5 +306,7 @@ async function ownStore(stateDir: string, scope: Scope): Promise<StateStore> {
 
 const untold: TaskState = { phase: 'unknown', run: 0, description: 'nothing was told of its task' }
 
+const taskKeyOf = ({ allocId, options: { taskName = '' } }: PluginInfo): string => taskKey({ allocId, taskName })
+const hasNoProcess = ({ phase }: TaskState): boolean => phase === 'exited' || phase === 'stopped'
 const keyOfEvent = ({ plugin }: { plugin: PluginInfo }): string => instanceKey(plugin)
 const isFinal = ({ final }: { final: boolean }): boolean => final

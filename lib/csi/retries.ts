@@ -114,7 +114,8 @@ class Series<Target> {
     const waitMs = Math.min(until, this.#endAt) - now()
     // One that cannot tell does not end the wait.
     const untilGone = (stop: AbortSignal): Promise<unknown> => gone?.(old, stop).catch(never) ?? never()
-    if (waitMs > 0) await within(waitMs, this.#bounds.signal, untilGone)
+    // A timer of Node may be a millisecond early.
+    if (waitMs > 0) await within(waitMs + 1, this.#bounds.signal, untilGone)
     this.#pending = undefined
     return pick()
   }

@@ -1,5 +1,5 @@
 import { PlugstreamError } from '../errors.js'
-import type { PluginChannel, PluginKind } from './kind.js'
+import type { PluginChannel, PluginGone, PluginKind } from './kind.js'
 import type { PluginInfo, PluginType } from './plugin.js'
 
 /** How an instance can be reached now. */
@@ -8,10 +8,14 @@ export interface Reach {
   description: string
   /** Absent while nobody is there to be called. */
   channel: PluginChannel | undefined
+  /** Resolves once the process behind the channel is gone; the signal ends the wait. Absent where nobody will tell. */
+  gone: ((signal: AbortSignal) => Promise<unknown>) | undefined
 }
 
 /** Makes clients of plugins: each call goes over the connection that an instance has at that moment. */
 export class PluginClients {
+  readonly #gone = new WeakMap<PluginChannel, Reach['gone']>()
+
   constructor(
     private readonly kinds: readonly PluginKind[],
     /** Nothing where nothing is known of the instance yet. @throws ERR_CLOSED. */
@@ -33,7 +37,8 @@ export class PluginClients {
    */
   of(type: PluginType, what: string, instances: () => readonly PluginInfo[]): unknown {
     const kind = this.kindOf(type)
-    if (kind.client) return kind.client(() => this.#pick(instances(), what))
+    const gone: PluginGone = (channel, signal) => this.#gone.get(channel)?.(signal) ?? new Promise(() => undefined)
+    if (kind.client) return kind.client(() => this.#pick(instances(), what), gone)
     throw new PlugstreamError('ERR_PLUGIN_UNKNOWN', `the plugin kind of ${type} has no client`)
   }
 
@@ -49,7 +54,10 @@ export class PluginClients {
     const reached = instances.map((plugin) => this.reach(plugin))
     if (instances.length === 0) throw new PlugstreamError('ERR_PLUGIN_UNKNOWN', `${what} is not registered`)
     const best = reached.find((one) => one?.healthy) ?? reached[0]
-    if (best?.channel) return best.channel
+    if (best?.channel) {
+      this.#gone.set(best.channel, best.gone)
+      return best.channel
+    }
     const why = best?.description ?? 'nothing is known of it yet'
     throw new PlugstreamError('ERR_PLUGIN_NOT_READY', `${what} cannot be called: ${why}`, { retryable: true })
   }

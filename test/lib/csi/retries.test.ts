@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { expect } from 'chai'
 import { withRetries, type AttemptPorts, type CallBounds } from '../../../lib/csi/retries.js'
 import { outcomeOf } from '../../../lib/csi/status.js'
@@ -51,8 +52,15 @@ describe('withRetries', () => {
     return { attempts, result, next, failure }
   }
 
-  /** Long enough for an attempt to come that should not: pauses are of 1 ms. */
-  const aWhile = () => new Promise((resolve) => setTimeout(resolve, 30))
+  /** A `gone` that does not resolve before it is told to; `asked` resolves when it is asked. */
+  function leaving() {
+    const olds: string[] = []
+    let leave!: () => void
+    let ask!: () => void
+    const left = new Promise<void>((resolve) => (leave = resolve))
+    const asked = new Promise<void>((resolve) => (ask = resolve))
+    return { gone: (old: string) => (olds.push(old), ask(), left), asked, leave, olds }
+  }
 
   it('gives the first answer, and fails as the first failure that is for good', async () => {
     const done = begin({ pick: () => 'a' })
@@ -123,16 +131,15 @@ describe('withRetries', () => {
   describe('where the server is another one', () => {
     it('goes on only once the process of the first is gone', async () => {
       let target = 'a'
-      let leave!: () => void
-      const left = new Promise<void>((resolve) => (leave = resolve))
-      const asked: string[] = []
-      const call = begin({ pick: () => target, gone: (old) => (asked.push(old), left) })
+      const { gone, asked, leave, olds } = leaving()
+      const call = begin({ pick: () => target, gone })
       const first = await call.next()
       target = 'b'
       first.fail(lost())
-      await aWhile()
+      await asked
+      await turn()
       expect(call.attempts).to.have.length(1)
-      expect(asked).to.deep.equal(['a'])
+      expect(olds).to.deep.equal(['a'])
       leave()
       const second = await call.next()
       expect(second.target).to.equal('b')
@@ -213,11 +220,12 @@ describe('withRetries', () => {
         const stop = new AbortController()
         let target = 'a'
         const bounds = { signal: stop.signal, timeoutMs: 600_000, ...(where === 'pause' && { policy: longPause }) }
-        const call = begin({ pick: () => target }, bounds)
+        const { gone, asked } = leaving()
+        const call = begin({ pick: () => target, gone }, bounds)
         const first = await call.next()
         if (where === 'wait') target = 'b'
         if (where !== 'attempt') first.fail(lost())
-        await aWhile()
+        await (where === 'wait' ? asked : turn())
         stop.abort()
         if (where === 'attempt')
           first.fail(new PlugstreamError('ERR_ABORTED', 'aborted', { details: { outcome: 'unknown' } }))
