@@ -142,3 +142,13 @@ export const csiEmptyPages = 100
  * machine, and a live server far away answers within another; nobody waits for it meanwhile.
  */
 export const pathLookMs = 5_000
+
+/** Longest id of a volume. The specification has 128 bytes for it; drivers put servers, shares and names together that come to more. */
+export const volumeIdLimitBytes = 1_024
+/** How many volumes of one plugin are worked at at the same time. Each may hang, and the others still have room; more would be a storm. */
+export const volumesAtOnce = 64
+/** How long taking back a mount that failed may take before its caller is told of the failure; it goes on behind. */
+export const volumeUndoMs = 10_000
+/** Pause before a volume that could not be brought to where it should be is tried again; doubles up to the second figure. */
+export const volumeRetryMs = 1_000
+export const volumeRetryMaxMs = 60_000

@@ -1,0 +1,67 @@
+import { volumeRetryMaxMs, volumeRetryMs } from '../defaults.js'
+
+interface Turn {
+  delayMs: number
+  timer?: NodeJS.Timeout
+  isUnderWay: boolean
+  isAskedFor: boolean
+}
+
+/**
+ * Work by key that is done until it succeeds: at once where something has happened, and else after a pause that doubles with every
+ * failure. Only one goes on for a key; who asks meanwhile has it done once more.
+ */
+export class Again {
+  readonly #work: (key: string) => Promise<unknown>
+  readonly #turns = new Map<string, Turn>()
+  #isClosed = false
+
+  constructor(work: (key: string) => Promise<unknown>) {
+    this.#work = work
+  }
+
+  /** At once, and with short pauses again if it fails. */
+  now(key: string): void {
+    const turn = this.#turnOf(key)
+    turn.delayMs = volumeRetryMs
+    this.#start(key, turn)
+  }
+
+  /** After a pause. */
+  later(key: string): void {
+    const turn = this.#turnOf(key)
+    if (this.#isClosed || turn.isUnderWay || turn.timer) return
+    turn.timer = setTimeout(() => this.#start(key, turn), turn.delayMs)
+    turn.delayMs = Math.min(2 * turn.delayMs, volumeRetryMaxMs)
+  }
+
+  /** Begins nothing any more. */
+  close(): void {
+    this.#isClosed = true
+    for (const { timer } of this.#turns.values()) clearTimeout(timer)
+  }
+
+  #turnOf(key: string): Turn {
+    const turn = this.#turns.get(key) ?? { delayMs: volumeRetryMs, isUnderWay: false, isAskedFor: false }
+    this.#turns.set(key, turn)
+    return turn
+  }
+
+  #start(key: string, turn: Turn): void {
+    clearTimeout(turn.timer)
+    delete turn.timer
+    if (this.#isClosed) return
+    turn.isAskedFor = turn.isUnderWay
+    if (turn.isUnderWay) return
+    turn.isUnderWay = true
+    const ended = (next: () => void) => (): void => {
+      turn.isUnderWay = false
+      if (turn.isAskedFor) this.#start(key, turn)
+      else next()
+    }
+    this.#work(key).then(
+      ended(() => this.#turns.delete(key)),
+      ended(() => this.later(key)),
+    )
+  }
+}

@@ -1,0 +1,162 @@
+import { messageOf, PlugstreamError } from '../errors.js'
+import { escapePathPart } from '../path-escape.js'
+import { Again } from './again.js'
+import type { ControllerAnswer, ControllerCall, ControllerRequest } from './controller-call.js'
+import { isUnknown } from './errors.js'
+import type { Limits } from './limits.js'
+import type { Operations } from './operations.js'
+import { callPrefix, decodeCall, encodeCall, type PendingCall } from './pending-call.js'
+import type { VolumePorts } from './ports.js'
+import { name, takeVolumeId } from './take-mount.js'
+import type { VolumeCallOptions, VolumeEvent } from './volume.js'
+
+/** What ids are called in requests; what a thing that is made is called, where it has none yet. */
+const idFields = ['volumeId', 'snapshotId', 'groupSnapshotId', 'sourceVolumeId'] as const
+
+/**
+ * Calls that change something, through the controller half of a plugin. A call is on record before it is sent, and until it is known what
+ * became of it: one that nobody knows that of is made again, as CSI has it, when its plugin is there, also after the host was closed or
+ * killed meanwhile.
+ */
+export class ControllerCalls {
+  readonly #ports: VolumePorts
+  readonly #operations: Operations
+  readonly #event: (event: VolumeEvent) => void
+  readonly #pending = new Map<string, PendingCall>()
+  readonly #again = new Again((key) => this.#settle(key))
+
+  private constructor(ports: VolumePorts, operations: Operations, event: (event: VolumeEvent) => void) {
+    this.#ports = ports
+    this.#operations = operations
+    this.#event = event
+  }
+
+  /** @throws ERR_STORE_READ where the store fails. A record that cannot be read is told, and stays where it is. */
+  static async open(
+    ports: VolumePorts,
+    operations: Operations,
+    tell: { event: (event: VolumeEvent) => void; problem: (problem: PlugstreamError) => void },
+  ): Promise<ControllerCalls> {
+    const calls = new ControllerCalls(ports, operations, tell.event)
+    for await (const stored of ports.store.read(callPrefix)) {
+      try {
+        calls.#pending.set(stored.key, decodeCall(stored))
+      } catch (failure) {
+        tell.problem(PlugstreamError.from(failure, 'ERR_STORE_CORRUPT', `reading ${stored.key}`))
+      }
+    }
+    return calls
+  }
+
+  async make<Call extends ControllerCall>(
+    call: Call,
+    given: ControllerRequest<Call>,
+    options: VolumeCallOptions = {},
+  ): Promise<ControllerAnswer<Call>> {
+    const pending = take(call, given, this.#ports.check)
+    const { plugin, id } = pending
+    const doing = `${call} of ${JSON.stringify(id)} with plugin ${JSON.stringify(plugin)}`
+    const answer = await this.#operations.inTurn(doing, pending, options, (limits) =>
+      this.#call(pending, limits, () => this.#save(pending)),
+    )
+    return answer as ControllerAnswer<Call>
+  }
+
+  /** A plugin is there, or there again: what it was asked for and nobody knows the end of is asked for again. */
+  pluginReady(plugin: string): void {
+    for (const [key, pending] of this.#pending) if (pending.plugin === plugin) this.#again.now(key)
+  }
+
+  close(): void {
+    this.#again.close()
+  }
+
+  /** Makes a call, and forgets it as soon as it is known what became of it. */
+  async #call(pending: PendingCall, limits: Limits, before: () => Promise<unknown>): Promise<unknown> {
+    const { plugin, call, request, id } = pending
+    limits.doing = 'waiting for the controller plugin'
+    await this.#ports.ready('csi-controller', plugin, limits.signal)
+    return this.#operations.inPlace(plugin, limits, async () => {
+      const secrets = await this.#secretsOf(pending)
+      await before()
+      limits.doing = call
+      try {
+        const method = this.#ports.client('csi-controller', plugin)[call] as (...args: unknown[]) => Promise<unknown>
+        const answer = await method({ ...request, ...secrets }, limits.call)
+        await this.#forget(pending)
+        this.#told('done', pending, `${call} of ${id}: done`)
+        return answer
+      } catch (failure) {
+        if (isUnknown(failure)) this.#again.later(keyOf(pending))
+        else await this.#forget(pending)
+        this.#told('failed', pending, messageOf(failure))
+        throw failure
+      }
+    })
+  }
+
+  #settle(key: string): Promise<unknown> {
+    const pending = this.#pending.get(key)
+    if (!pending) return Promise.resolve()
+    const again = this.#operations.inTurn(`making ${pending.call} again`, pending, {}, async (limits) => {
+      // Another call about the same thing may have taken its place since.
+      if (this.#pending.get(key) === pending) await this.#call(pending, limits, () => Promise.resolve())
+    })
+    return again.catch((failure: unknown) => {
+      if (this.#pending.get(key) === pending) throw failure
+    })
+  }
+
+  /** The latest call about a thing is the one that counts: it follows on the one before, or undoes it. */
+  async #save(pending: PendingCall): Promise<void> {
+    const key = keyOf(pending)
+    await this.#ports.store.save([{ kind: 'put', key, value: encodeCall(pending) }])
+    this.#pending.set(key, pending)
+  }
+
+  async #forget(pending: PendingCall): Promise<void> {
+    const key = keyOf(pending)
+    await this.#ports.store.save([{ kind: 'delete', key }])
+    this.#pending.delete(key)
+  }
+
+  async #secretsOf({ plugin, call, secretsRef, request }: PendingCall): Promise<object> {
+    if (secretsRef === undefined) return {}
+    const { volumeId } = request as { volumeId?: string }
+    const secrets = await this.#ports.secrets({
+      secretsRef,
+      rpc: `${call.charAt(0).toUpperCase()}${call.slice(1)}`,
+      plugin,
+      ...(volumeId !== undefined && { volumeId }),
+    })
+    return { secrets }
+  }
+
+  #told(kind: 'done' | 'failed', { plugin, call, id }: PendingCall, message: string): void {
+    this.#event({ kind, plugin, volumeId: id, call, message, at: this.#ports.now() })
+  }
+}
+
+function keyOf({ plugin, id }: PendingCall): string {
+  return `${callPrefix}${escapePathPart(plugin)}/${escapePathPart(id)}`
+}
+
+/** A copy: its giver may use the object again. @throws ERR_OPTION_INVALID naming the field. */
+function take(
+  call: ControllerCall,
+  given: ControllerRequest<ControllerCall>,
+  check: VolumePorts['check'],
+): PendingCall {
+  const { plugin, secretsRef, ...request } = structuredClone(given)
+  const fields = request as Partial<Record<string, unknown>>
+  for (const field of idFields) if (fields[field] !== undefined) takeVolumeId(field, fields[field])
+  check(call, request)
+  const ids = ['name', ...idFields].map((field) => fields[field])
+  return {
+    plugin: name('plugin', plugin),
+    call,
+    id: ids.find((id) => typeof id === 'string') ?? '',
+    request,
+    ...(secretsRef !== undefined && { secretsRef: name('secretsRef', secretsRef) }),
+  }
+}

@@ -1,0 +1,147 @@
+import { messageOf } from '../errors.js'
+import type { StoreWrite } from '../store/state-store.js'
+import type { VolumePorts } from './ports.js'
+import { shownAccess } from './usage.js'
+import type { ClaimPhase, VolumeState } from './volume.js'
+import { encodeVolume, volumeKey, type Claim, type VolumeRecord } from './volume-record.js'
+
+/**
+ * A volume that this host holds: its record, and what of it was confirmed by the plugin since the host was opened. What is on record and
+ * not confirmed is uncertain: it may be there, or half there, or not at all.
+ */
+export class HeldVolume {
+  #record: VolumeRecord
+  readonly #store: VolumePorts['store']
+  readonly #changed: () => void
+  /** Confirmed by the plugin. */
+  attached = false
+  staged = false
+  #isSaved = true
+  readonly #published = new Set<string>()
+  readonly #stale = new Set<string>()
+  /** Called for by somebody who still waits for it, and so on its way rather than uncertain. */
+  readonly #wanted = new Set<string>()
+  /** By path; what is about the volume itself under the empty one. */
+  readonly #problems = new Map<string, string>()
+
+  constructor(record: VolumeRecord, store: VolumePorts['store'], changed: () => void) {
+    this.#record = record
+    this.#store = store
+    this.#changed = changed
+  }
+
+  /** As it was last saved. */
+  get record(): VolumeRecord {
+    return this.#record
+  }
+
+  /** Saved, then true. A record without anything in it is removed. @throws ERR_STORE_WRITE. */
+  async save(record: VolumeRecord): Promise<void> {
+    const key = volumeKey(record)
+    const write: StoreWrite = isEmpty(record)
+      ? { kind: 'delete', key }
+      : { kind: 'put', key, value: encodeVolume(record) }
+    await this.#store.save([write])
+    this.put(record)
+    this.#isSaved = true
+  }
+
+  /** True now, and saved with the next change: nothing is lost where it is not. */
+  put(record: VolumeRecord): void {
+    this.#record = record
+    this.#isSaved = false
+    this.#changed()
+  }
+
+  /** Nothing is left of it, on record either. */
+  get isGone(): boolean {
+    return this.#isSaved && isEmpty(this.#record)
+  }
+
+  /** Everything on record is confirmed, and nothing waits to be undone. */
+  get isSettled(): boolean {
+    const { claims } = this.#record
+    return (
+      claims.length > 0 && claims.every((claim) => claim.held && this.isPublished(claim)) && !this.#problems.has('')
+    )
+  }
+
+  isPublished({ path }: Claim): boolean {
+    return this.#published.has(path)
+  }
+
+  /** There, and dead. */
+  isStale({ path }: Claim): boolean {
+    return this.#stale.has(path)
+  }
+
+  published({ path }: Claim): void {
+    this.#published.add(path)
+    this.#stale.delete(path)
+    this.solved(path)
+  }
+
+  stale({ path }: Claim, problem: string): void {
+    this.#stale.add(path)
+    this.failed(path, problem)
+  }
+
+  /** What is known of a use is known no more: it is being undone, or was. */
+  unpublished({ path }: Pick<Claim, 'path'>): void {
+    this.#published.delete(path)
+    this.#stale.delete(path)
+    this.solved(path)
+  }
+
+  wanted(path: string, isWanted: boolean): void {
+    if (isWanted) this.#wanted.add(path)
+    else this.#wanted.delete(path)
+    this.#changed()
+  }
+
+  failed(path: string, problem: unknown): void {
+    this.#problems.set(path, typeof problem === 'string' ? problem : messageOf(problem))
+    this.#changed()
+  }
+
+  solved(path: string): void {
+    this.#problems.delete(path)
+    this.#changed()
+  }
+
+  get state(): VolumeState {
+    const { plugin, namespace, volumeId, attachedTo, claims } = this.#record
+    const problem = this.#problems.get('')
+    return {
+      plugin,
+      namespace,
+      volumeId,
+      staged: this.staged,
+      ...(attachedTo !== undefined && this.attached && { attachedTo }),
+      claims: claims.map((claim) => {
+        const { allocId, mountName, access, path } = claim
+        const problem = this.#problems.get(path)
+        return {
+          allocId,
+          ...(mountName !== undefined && { mountName }),
+          access: shownAccess(access),
+          path,
+          phase: this.#phaseOf(claim),
+          ...(problem !== undefined && { problem }),
+        }
+      }),
+      ...(problem !== undefined && { problem }),
+    }
+  }
+
+  #phaseOf(claim: Claim): ClaimPhase {
+    if (!claim.held) return 'unmounting'
+    if (this.isStale(claim)) return 'stale'
+    if (this.isPublished(claim)) return 'mounted'
+    return this.#wanted.has(claim.path) ? 'mounting' : 'uncertain'
+  }
+}
+
+function isEmpty({ claims, stage, attachedTo }: VolumeRecord): boolean {
+  return claims.length === 0 && stage === undefined && attachedTo === undefined
+}

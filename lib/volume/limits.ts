@@ -1,0 +1,85 @@
+import { now } from '../clock.js'
+import { invalidOption, PlugstreamError } from '../errors.js'
+import type { VolumeCallOptions } from './volume.js'
+
+/** How long a piece of work may go on. */
+export class Limits {
+  /** What is being done, for the error where time runs out. */
+  doing: string
+  readonly signal: AbortSignal
+  readonly #endAt: number
+  #isFinished = false
+
+  constructor(doing: string, signal: AbortSignal, endAt: number) {
+    this.doing = doing
+    this.signal = signal
+    this.#endAt = endAt
+  }
+
+  /** The work is as good as done: from now on it is not given up any more. @throws where it was already. */
+  finish(): void {
+    this.signal.throwIfAborted()
+    this.#isFinished = true
+  }
+
+  get isFinished(): boolean {
+    return this.#isFinished
+  }
+
+  /** For the next call that is part of the work. */
+  get call(): { signal: AbortSignal; timeoutMs: number } {
+    return { signal: this.signal, timeoutMs: Math.max(1, this.#endAt - now()) }
+  }
+}
+
+/** The longest a timer of Node can wait, less a second. */
+const longestTimeoutMs = 2_147_483_000
+
+/**
+ * Does `work`, and rejects at once when its time is over, the caller gives up, or everything closes. The work hears of it by the signal
+ * of its limits; it is not left alone: `unfinished` has it until it has ended.
+ *
+ * @throws ERR_OPTION_INVALID, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED, and what `work` throws.
+ */
+export async function limited<T>(
+  doing: string,
+  { signal, timeoutMs }: VolumeCallOptions & { timeoutMs: number },
+  closing: AbortSignal,
+  unfinished: { add(work: Promise<unknown>): void },
+  work: (limits: Limits) => Promise<T>,
+): Promise<T> {
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalidOption('signal', signal, 'an AbortSignal')
+  if (!(timeoutMs >= 1 && timeoutMs <= longestTimeoutMs))
+    throw invalidOption('timeoutMs', timeoutMs, `a number of ms from 1 to ${longestTimeoutMs}`)
+  const stop = new AbortController()
+  const limits = new Limits(doing, stop.signal, now() + timeoutMs)
+  const end = (code: 'ERR_TIMEOUT' | 'ERR_ABORTED' | 'ERR_CLOSED', why: string, cause?: unknown) => (): void => {
+    if (limits.isFinished) return
+    const at = limits.doing === doing ? '' : ` (${limits.doing})`
+    const retryable = code === 'ERR_TIMEOUT'
+    stop.abort(new PlugstreamError(code, `${doing}: ${why}${at}`, { retryable, ...(cause !== undefined && { cause }) }))
+  }
+  const close = end('ERR_CLOSED', 'the host was closed')
+  const abort = (): void => end('ERR_ABORTED', 'aborted', signal?.reason)()
+  if (closing.aborted) close()
+  if (signal?.aborted) abort()
+  const timer = setTimeout(end('ERR_TIMEOUT', `not within ${timeoutMs} ms`), timeoutMs)
+  closing.addEventListener('abort', close)
+  signal?.addEventListener('abort', abort)
+  let stopped: (() => void) | undefined
+  try {
+    stop.signal.throwIfAborted()
+    const over = new Promise<never>((_, reject) => {
+      stopped = (): void => reject(stop.signal.reason as Error)
+      stop.signal.addEventListener('abort', stopped)
+    })
+    const done = work(limits)
+    unfinished.add(done)
+    return await Promise.race([done, over])
+  } finally {
+    clearTimeout(timer)
+    closing.removeEventListener('abort', close)
+    signal?.removeEventListener('abort', abort)
+    if (stopped) stop.signal.removeEventListener('abort', stopped)
+  }
+}

@@ -1,0 +1,115 @@
+import { basename, dirname } from 'node:path'
+import type { CsiClient } from '../csi/client.js'
+import type { Secrets } from '../csi/messages/shared.js'
+import { isNotFound, isUnsupported } from './errors.js'
+import type { Limits } from './limits.js'
+import { MountCheck } from './mount-check.js'
+import type { VolumeFiles } from './ports.js'
+import type { VolumeAccess } from './volume.js'
+import type { Claim, VolumeRecord } from './volume-record.js'
+
+/** The plugin that does the work. */
+export interface NodePlugin {
+  client: CsiClient
+  /** A path of the host as the plugin sees it. */
+  seen: (path: string) => string
+  /** @throws ERR_OPTION_INVALID where secrets are needed and not to be had. */
+  secrets: (rpc: string) => Promise<{ secrets?: Secrets }>
+  files: VolumeFiles
+}
+
+/**
+ * Stages the volume at the place of its record. Idempotent, as each of the steps.
+ *
+ * @returns false where the plugin has no staging.
+ */
+export async function stage(
+  { client, seen, secrets, files }: NodePlugin,
+  record: VolumeRecord,
+  { access, path }: { access: VolumeAccess; path: string },
+  limits: Limits,
+): Promise<boolean> {
+  await files.makeDirectory(record.root, path)
+  const request = {
+    volumeId: record.volumeId,
+    stagingTargetPath: seen(path),
+    volumeCapability: access,
+    ...contextsOf(record),
+    ...(await secrets('NodeStageVolume')),
+  }
+  try {
+    limits.doing = 'NodeStageVolume'
+    await client.nodeStageVolume(request, limits.call)
+    return true
+  } catch (failure) {
+    if (!isUnsupported(failure)) throw failure
+    files.removeIfEmpty(path)
+    return false
+  }
+}
+
+/** @throws ERR_MOUNT where something else is mounted there, or nothing is after the plugin's OK. */
+export async function publish(
+  { client, seen, secrets, files }: NodePlugin,
+  record: VolumeRecord,
+  { access, path }: Claim,
+  isNew: boolean,
+  limits: Limits,
+): Promise<void> {
+  const { readonly = false, ...volumeCapability } = access
+  const directory = await files.makeDirectory(record.root, dirname(path))
+  const check = new MountCheck(files, directory, basename(path))
+  if (isNew) await check.mustBeFree()
+  const request = {
+    volumeId: record.volumeId,
+    targetPath: seen(path),
+    ...(record.stage && { stagingTargetPath: seen(record.stage.path) }),
+    volumeCapability,
+    readonly,
+    ...contextsOf(record),
+    ...(await secrets('NodePublishVolume')),
+  }
+  limits.doing = 'NodePublishVolume'
+  await client.nodePublishVolume(request, limits.call)
+  // For a block device the specification promises no mount.
+  if (access.kind === 'mount') await check.mustBeMounted(readonly)
+}
+
+/** @throws what the plugin fails with; its NOT_FOUND only where something is still mounted there. */
+export async function unpublish(plugin: NodePlugin, record: VolumeRecord, path: string, limits: Limits): Promise<void> {
+  const { client, seen } = plugin
+  limits.doing = 'NodeUnpublishVolume'
+  await undo(plugin, record, path, () =>
+    client.nodeUnpublishVolume({ volumeId: record.volumeId, targetPath: seen(path) }, limits.call),
+  )
+}
+
+/** As `unpublish`; nothing is to be done where the plugin has no staging and nothing is mounted there. */
+export async function unstage(plugin: NodePlugin, record: VolumeRecord, path: string, limits: Limits): Promise<void> {
+  const { client, seen } = plugin
+  limits.doing = 'NodeUnstageVolume'
+  await undo(plugin, record, path, () =>
+    client.nodeUnstageVolume({ volumeId: record.volumeId, stagingTargetPath: seen(path) }, limits.call),
+  )
+}
+
+async function undo(
+  { files }: NodePlugin,
+  { root }: VolumeRecord,
+  path: string,
+  call: () => Promise<unknown>,
+): Promise<void> {
+  const check = new MountCheck(files, await files.makeDirectory(root, dirname(path)), basename(path))
+  try {
+    await call()
+  } catch (failure) {
+    if (!isNotFound(failure) && !isUnsupported(failure)) throw failure
+    await check.mustBeGone(failure as Error)
+  }
+  await check.mustBeGone()
+  for (const empty of [path, dirname(path)]) files.removeIfEmpty(empty)
+}
+
+function contextsOf({ publishContext, volumeContext }: VolumeRecord) {
+  return { ...(publishContext && { publishContext }), ...(volumeContext && { volumeContext }) }
+}

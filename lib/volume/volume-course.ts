@@ -1,0 +1,110 @@
+import { attach, detach, type ControllerPlugin } from './attach-steps.js'
+import type { HeldVolume } from './held-volume.js'
+import type { Limits } from './limits.js'
+import { publish, stage, unpublish, unstage, type NodePlugin } from './node-steps.js'
+import { claimOf, withClaim, without, withoutClaim, type Claim } from './volume-record.js'
+
+/** The halves of the plugin that has the volume. */
+export interface VolumePlugin {
+  node: NodePlugin
+  /** Its controller half is on this host. */
+  hasController: boolean
+  /** Asked for where it is needed; waits until it is there. */
+  controller: (limits: Limits) => Promise<ControllerPlugin>
+}
+
+/**
+ * The way of one volume: attached, staged once, published for each use; unpublished, unstaged after the last, detached. Each step is made
+ * where it is not confirmed, and on record before it is made. Only one goes on for a volume at a time.
+ */
+export class VolumeCourse {
+  readonly #volume: HeldVolume
+  readonly #plugin: VolumePlugin
+
+  constructor(volume: HeldVolume, plugin: VolumePlugin) {
+    this.#volume = volume
+    this.#plugin = plugin
+  }
+
+  /** @param isNew the claim was not on record before: nothing can be mounted at its place. */
+  async up(claim: Claim, isNew: boolean, limits: Limits): Promise<void> {
+    await this.#attach(limits)
+    await this.#stage(limits)
+    await publish(this.#plugin.node, this.#volume.record, claim, isNew, limits)
+    this.#volume.published(claim)
+  }
+
+  /** A claim that is let go of: its use ends, and with the last one the rest. */
+  async down(claim: Claim, limits: Limits): Promise<void> {
+    const volume = this.#volume
+    await unpublish(this.#plugin.node, volume.record, claim.path, limits)
+    volume.unpublished(claim)
+    const rest = withoutClaim(volume.record, claim.path)
+    if (rest.claims.length > 0) return volume.save(rest)
+    volume.put(rest) // saved together with what follows, or done again
+    await this.rest(limits)
+  }
+
+  /** Unstages and detaches what nobody holds. */
+  async rest(limits: Limits): Promise<void> {
+    const volume = this.#volume
+    if (volume.isGone || volume.record.claims.length > 0) return
+    const { stage: staged, attachedTo } = volume.record
+    if (staged) {
+      volume.staged = false
+      await unstage(this.#plugin.node, volume.record, staged.path, limits)
+      volume.put(without(volume.record, 'stage'))
+    }
+    if (attachedTo !== undefined) {
+      volume.attached = false
+      const controller = await this.#plugin.controller(limits)
+      await detach(controller, volume.record, attachedTo, limits)
+    }
+    volume.solved('')
+    await volume.save(without(volume.record, 'stage', 'attachedTo', 'publishContext'))
+  }
+
+  /** Makes what is dead anew: every use of it ends first, so that it can be staged again. */
+  async revive(limits: Limits): Promise<void> {
+    const volume = this.#volume
+    const stale = volume.record.claims.filter((claim) => claim.held && volume.isStale(claim))
+    for (const claim of stale) {
+      await unpublish(this.#plugin.node, volume.record, claim.path, limits)
+      volume.unpublished(claim)
+    }
+    const { stage: staged, claims } = volume.record
+    if (staged && !claims.some((claim) => volume.isPublished(claim))) {
+      volume.staged = false
+      await unstage(this.#plugin.node, volume.record, staged.path, limits)
+    }
+    for (const claim of stale) await this.up(claimOf(volume.record, claim.path) ?? claim, false, limits)
+  }
+
+  async #attach(limits: Limits): Promise<void> {
+    const volume = this.#volume
+    const { attachedTo, claims } = volume.record
+    const [first] = claims
+    if (attachedTo === undefined || volume.attached || !first) return
+    const { readonly: _ofUse, ...access } = volume.record.stage?.access ?? first.access
+    const controller = await this.#plugin.controller(limits)
+    const publishContext = await attach(controller, volume.record, attachedTo, access, limits)
+    // Kept for later uses of the volume; a plugin that does not attach has none.
+    volume.put(publishContext ? { ...volume.record, publishContext } : without(volume.record, 'attachedTo'))
+    volume.attached = publishContext !== undefined
+  }
+
+  async #stage(limits: Limits): Promise<void> {
+    const volume = this.#volume
+    const { stage: place } = volume.record
+    if (!place || volume.staged) return
+    volume.staged = await stage(this.#plugin.node, volume.record, place, limits)
+    if (!volume.staged) volume.put(without(volume.record, 'stage'))
+  }
+}
+
+/** A claim that nobody holds any more, on record. */
+export async function letGo(volume: HeldVolume, claim: Claim): Promise<Claim> {
+  const free = { ...claim, held: false }
+  await volume.save(withClaim(volume.record, free))
+  return free
+}

@@ -1,0 +1,327 @@
+import { dirname } from 'node:path'
+import { volumeUndoMs } from '../defaults.js'
+import { messageOf, PlugstreamError } from '../errors.js'
+import { Again } from './again.js'
+import { HeldVolume } from './held-volume.js'
+import type { Limits } from './limits.js'
+import { Operations } from './operations.js'
+import type { VolumePorts } from './ports.js'
+import { takeMount, takeMountRef, takeRef, type TakenMount, type TakenRef, type TakenRequest } from './take-mount.js'
+import { stageUsageOf } from './usage.js'
+import { PluginHalves } from './plugin-halves.js'
+import { letGo, VolumeCourse, type VolumePlugin } from './volume-course.js'
+import { allocPath, stagingPath, targetPath } from './volume-paths.js'
+import { claimOf, decodeVolume, newRecord, volumeKey, volumePrefix, withClaim, type Claim } from './volume-record.js'
+import type {
+  MountedVolume,
+  MountRef,
+  MountRequest,
+  VolumeCallOptions,
+  VolumeEvent,
+  VolumeRef,
+  VolumeState,
+} from './volume.js'
+
+/** What the manager tells of besides what it answers. */
+export interface VolumeListeners {
+  event: (event: VolumeEvent) => void
+  problem: (problem: PlugstreamError) => void
+  /** Something in `list()` is another now. */
+  changed: () => void
+}
+
+/**
+ * The volumes of a host, and who holds them. What is held and what is being undone is on record before it is begun, and outlives the
+ * host: after `open` every volume on record is uncertain until its plugin has confirmed it. What could not be undone is tried again for
+ * as long as it takes, as soon as its plugin is back.
+ */
+export class VolumeManager {
+  readonly #ports: VolumePorts
+  readonly #tell: VolumeListeners
+  readonly #held = new Map<string, HeldVolume>()
+  readonly #operations: Operations
+  readonly #halves: PluginHalves
+  readonly #again = new Again((key) => this.#settle(key))
+
+  private constructor(ports: VolumePorts, operations: Operations, halves: PluginHalves, tell: VolumeListeners) {
+    this.#ports = ports
+    this.#operations = operations
+    this.#halves = halves
+    this.#tell = tell
+  }
+
+  /** @throws ERR_STORE_READ where the store fails. A record that cannot be read is told as a problem, and stays where it is. */
+  static async open(
+    ports: VolumePorts,
+    operations: Operations,
+    halves: PluginHalves,
+    tell: VolumeListeners,
+  ): Promise<VolumeManager> {
+    const manager = new VolumeManager(ports, operations, halves, tell)
+    for await (const stored of ports.store.read(volumePrefix)) {
+      try {
+        const record = decodeVolume(stored)
+        manager.#hold(volumeKey(record), record)
+      } catch (failure) {
+        tell.problem(PlugstreamError.from(failure, 'ERR_STORE_CORRUPT', `reading ${stored.key}`))
+      }
+    }
+    return manager
+  }
+
+  /** What the host has of a volume. */
+  find(ref: VolumeRef): HeldVolume | undefined {
+    return this.#held.get(volumeKey(takeRef(ref)))
+  }
+
+  /** Every volume that the host holds, as it is now. */
+  list(): VolumeState[] {
+    return [...this.#held.values()].map(({ state }) => state)
+  }
+
+  /**
+   * Mounts a volume for an alloc: claims it, attaches it where the plugin has that, stages it unless it is, and publishes it. What failed
+   * half-way is undone before this rejects, or as soon as that can be. A mount that is there already is given back; one that is dead is
+   * made anew.
+   */
+  async mount(request: MountRequest, options: VolumeCallOptions = {}): Promise<MountedVolume> {
+    const wanted = takeMount(request, this.#ports.checkAccess)
+    const path = await this.#operation(`mounting ${nameOf(wanted)}`, wanted, options, (limits) =>
+      this.#mount(wanted, limits),
+    )
+    return this.#mounted(wanted, path)
+  }
+
+  /**
+   * Ends a use of a volume; with the last one, the volume is unstaged and detached. One that there is not is no error. From when its turn
+   * has come it goes on also where the caller gives up, and for as long as its plugin takes to come back.
+   */
+  async unmount(ref: MountRef, options: VolumeCallOptions = {}): Promise<void> {
+    const wanted = takeMountRef(ref, this.#ports.checkAccess)
+    await this.#operation(`unmounting ${nameOf(wanted)}`, wanted, options, (limits) => this.#unmount(wanted, limits))
+  }
+
+  /** A plugin is there, or there again: what waited for it goes on, and what it had is looked at. */
+  pluginReady(plugin: string): void {
+    for (const [key, { record }] of this.#held) if (record.plugin === plugin) this.#again.now(key)
+  }
+
+  /** Begins nothing any more. Whatever is on record goes on when a host is opened again. */
+  close(): void {
+    this.#again.close()
+  }
+
+  /** A turn of the volume, for as long as the caller has time. */
+  #operation<T>(
+    doing: string,
+    { plugin, volumeId: id }: TakenRef,
+    options: VolumeCallOptions,
+    work: (limits: Limits) => Promise<T>,
+  ): Promise<T> {
+    return this.#operations.inTurn(doing, { plugin, id }, options, work)
+  }
+
+  async #mount(wanted: TakenRequest, limits: Limits): Promise<string> {
+    const root = await this.#halves.root(wanted.plugin, limits)
+    const key = volumeKey(wanted)
+    const volume = this.#held.get(key)
+    const path = targetPath(volume?.record.root ?? root, wanted)
+    const known = claimOf(volume?.record, path)
+    if (volume && known?.held && volume.isPublished(known) && !volume.isStale(known)) return path
+    return this.#halves.with({ ...volume?.record, ...wanted }, limits, async (plugin) => {
+      await plugin.node.secrets('NodePublishVolume') // there, before anything is done
+      const record = await this.#planned(wanted, root, limits)
+      const held = volume ?? this.#hold(key, newRecord(wanted, root))
+      const claim: Claim = known ? { ...known, held: true } : claimFor(wanted, path)
+      const course = new VolumeCourse(held, plugin)
+      held.wanted(path, true)
+      try {
+        await held.save(withClaim(record, claim))
+        if (held.isStale(claim)) await course.revive(limits)
+        else await course.up(claim, known === undefined, limits)
+        limits.finish()
+        this.#told('mounted', wanted, `mounted at ${path}`)
+        return path
+      } catch (failure) {
+        this.#told('failed', wanted, messageOf(failure))
+        if (known?.held) this.#stays(key, claim, failure)
+        else await this.#undo(held, course, claim)
+        throw failure
+      } finally {
+        held.wanted(path, false)
+        this.#forgetIfGone(key)
+      }
+    })
+  }
+
+  /** What goes on record before the first call. @throws ERR_VOLUME_BUSY where the volume is staged for another kind of use. */
+  async #planned(wanted: TakenRequest, root: string, limits: Limits) {
+    const record = this.#held.get(volumeKey(wanted))?.record ?? newRecord(wanted, root)
+    const { readonly: _ofUse, ...access } = wanted.access
+    const { stage = { access, path: stagingPath(record.root, wanted) } } = record
+    if (stageUsageOf(stage.access) !== stageUsageOf(access))
+      throw new PlugstreamError(
+        'ERR_VOLUME_BUSY',
+        `${nameOf(wanted)} is staged for ${stageUsageOf(stage.access)}, and cannot be for ${stageUsageOf(access)} as well`,
+        { retryable: true },
+      )
+    const { secretsRef = record.secretsRef, volumeContext = record.volumeContext, publishContext } = wanted
+    const isForeign = publishContext !== undefined || !this.#halves.hasController(wanted.plugin)
+    const attachedTo = record.attachedTo ?? (isForeign ? undefined : await this.#nodeId(wanted.plugin, limits))
+    // One whose plugin does not stage is told to be staged no more as soon as that is known.
+    const isNew = record.claims.length === 0
+    return {
+      ...record,
+      ...(secretsRef !== undefined && { secretsRef }),
+      ...(volumeContext !== undefined && { volumeContext }),
+      ...(publishContext !== undefined && { publishContext }),
+      ...(isNew && attachedTo !== undefined && { attachedTo }),
+      ...(isNew && { stage }),
+    }
+  }
+
+  async #nodeId(plugin: string, limits: Limits): Promise<string> {
+    limits.doing = 'NodeGetInfo'
+    return (await this.#ports.client('csi-node', plugin).nodeGetInfo({}, limits.call)).nodeId
+  }
+
+  /** What was held before stays held, whatever this time became of it: there may be a task that uses it. */
+  #stays(key: string, { path }: Claim, failure: unknown): void {
+    this.#held.get(key)?.failed(path, failure)
+    this.#again.later(key)
+  }
+
+  /** Takes back a mount that failed. Where that fails too, it is done as soon as it can be. */
+  async #undo(volume: HeldVolume, course: VolumeCourse, claim: Claim): Promise<void> {
+    if (claimOf(volume.record, claim.path) === undefined) return // not even on record
+    try {
+      const free = await letGo(volume, claim)
+      volume.unpublished(free)
+      if (this.#operations.isClosed) return // done when a host is opened again
+      await this.#operations.within('undoing a mount', { timeoutMs: volumeUndoMs }, (limits) =>
+        course.down(free, limits),
+      )
+    } catch (failure) {
+      volume.failed(claim.path, failure)
+      this.#again.later(volumeKey(volume.record))
+    }
+  }
+
+  async #unmount(wanted: TakenMount, limits: Limits): Promise<void> {
+    const key = volumeKey(wanted)
+    const volume = this.#held.get(key)
+    const claim = volume && claimOf(volume.record, targetPath(volume.record.root, wanted))
+    if (!volume || !claim) return
+    const free = claim.held ? await letGo(volume, claim) : claim
+    try {
+      await this.#halves.with(wanted, limits, (plugin) => this.#down(volume, plugin, free, limits))
+    } catch (failure) {
+      volume.failed(free.path, failure)
+      this.#again.later(key)
+      throw failure
+    }
+  }
+
+  async #down(volume: HeldVolume, plugin: VolumePlugin, claim: Claim, limits: Limits): Promise<void> {
+    const { record } = volume
+    await new VolumeCourse(volume, plugin).down(claim, limits)
+    this.#told('unmounted', { ...record, allocId: claim.allocId }, `unmounted from ${claim.path}`)
+    this.#prune(record.root, claim)
+    this.#forgetIfGone(volumeKey(record))
+  }
+
+  /** Brings a volume to where its record wants it. @throws the first of what failed, after everything was tried. */
+  #settle(key: string): Promise<void> {
+    const volume = this.#held.get(key)
+    if (!volume) return Promise.resolve()
+    return this.#operation('settling', volume.record, {}, (limits) => this.#settleWithin(key, limits))
+  }
+
+  async #settleWithin(key: string, limits: Limits): Promise<void> {
+    const volume = this.#held.get(key)
+    if (!volume) return
+    let failed: Error | undefined
+    const attempt = async (path: string, work: () => Promise<unknown>): Promise<void> => {
+      try {
+        await work()
+      } catch (failure) {
+        failed ??= failure as Error
+        volume.failed(path, failure)
+      }
+    }
+    await attempt('', () =>
+      this.#halves.with(volume.record, limits, async (plugin) => {
+        const course = new VolumeCourse(volume, plugin)
+        for (const claim of volume.record.claims) {
+          const { path } = claim
+          if (!claim.held) await attempt(path, () => this.#down(volume, plugin, claim, limits))
+          else if (volume.isPublished(claim)) await attempt(path, () => this.#look(volume, claim, limits))
+          else await attempt(path, () => this.#keep(volume, course, claim, limits))
+        }
+        await course.rest(limits)
+        volume.solved('')
+      }),
+    )
+    this.#forgetIfGone(key)
+    if (failed) throw failed
+  }
+
+  async #keep(volume: HeldVolume, course: VolumeCourse, claim: Claim, limits: Limits): Promise<void> {
+    await course.up(claim, false, limits)
+    this.#told('kept', { ...volume.record, allocId: claim.allocId }, `confirmed at ${claim.path}`)
+  }
+
+  /** Whether a mount is still alive. */
+  async #look(volume: HeldVolume, claim: Claim, limits: Limits): Promise<void> {
+    if (claim.access.kind === 'block') return
+    const { state, description } = await this.#ports.files.look(claim.path, limits.signal)
+    if (state !== 'stale' && state !== 'hung') return
+    if (!volume.isStale(claim))
+      this.#told('stale', { ...volume.record, allocId: claim.allocId }, `${claim.path}: ${description}`)
+    volume.stale(claim, description)
+  }
+
+  /** Removes the directories of an alloc that has nothing mounted any more. */
+  #prune(root: string, { allocId, path }: Claim): void {
+    const all = [...this.#held.values()].flatMap(({ record }) => record.claims)
+    const top = allocPath(root, allocId)
+    for (let at = dirname(path); at.startsWith(top); at = dirname(at)) {
+      if (all.some((claim) => claim.path.startsWith(`${at}/`))) return
+      this.#ports.files.removeIfEmpty(at)
+    }
+  }
+
+  #hold(key: string, record: HeldVolume['record']): HeldVolume {
+    const volume = new HeldVolume(record, this.#ports.store, this.#tell.changed)
+    this.#held.set(key, volume)
+    return volume
+  }
+
+  #forgetIfGone(key: string): void {
+    const volume = this.#held.get(key)
+    if (!volume?.isGone) return
+    this.#held.delete(key)
+    this.#tell.changed()
+  }
+
+  #told(kind: VolumeEvent['kind'], about: TakenRef & { allocId?: string }, message: string): void {
+    const { plugin, namespace, volumeId, allocId } = about
+    const of = allocId === undefined ? {} : { allocId }
+    this.#tell.event({ kind, plugin, namespace, volumeId, ...of, message, at: this.#ports.now() })
+  }
+
+  #mounted(mount: TakenMount, path: string): MountedVolume {
+    const { plugin, namespace, volumeId, allocId } = mount
+    const unmount = (options?: VolumeCallOptions): Promise<void> => this.unmount(mount, options)
+    return { path, plugin, namespace, volumeId, allocId, unmount, [Symbol.asyncDispose]: () => unmount() }
+  }
+}
+
+/** For people. */
+function nameOf({ plugin, volumeId }: TakenRef): string {
+  return `volume ${JSON.stringify(volumeId)} of plugin ${JSON.stringify(plugin)}`
+}
+
+function claimFor({ allocId, mountName, access }: TakenMount, path: string): Claim {
+  return { allocId, ...(mountName !== undefined && { mountName }), access, path, held: true }
+}

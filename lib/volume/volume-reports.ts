@@ -1,0 +1,176 @@
+import type { CsiClient } from '../csi/client.js'
+import type { ControllerExpandVolumeResponse } from '../csi/messages/controller.js'
+import type { VolumeHealth } from '../csi/messages/health.js'
+import type { NodeGetVolumeStatsResponse } from '../csi/messages/node.js'
+import type { CapacityRange } from '../csi/messages/shared.js'
+import { invalidOption } from '../errors.js'
+import { isUnsupported } from './errors.js'
+import type { HeldVolume } from './held-volume.js'
+import type { Limits } from './limits.js'
+import type { Operations } from './operations.js'
+import type { PluginHalves } from './plugin-halves.js'
+import type { VolumePorts } from './ports.js'
+import { takeRef } from './take-mount.js'
+import type { VolumeCallOptions, VolumeRef } from './volume.js'
+import type { VolumePlugin } from './volume-course.js'
+
+/** What `expand` takes. */
+export interface ExpandRequest extends VolumeRef {
+  capacityRange: CapacityRange
+  /** Default: the name the volume was mounted with. */
+  secretsRef?: string
+}
+
+/** Where a volume is for its plugin, as calls on the node want it. */
+interface Places {
+  volumeId: string
+  volumePath: string
+  stagingTargetPath?: string
+}
+
+/** What is asked of the plugin about a volume that the host holds, and its growth. */
+export class VolumeReports {
+  readonly #ports: VolumePorts
+  readonly #operations: Operations
+  readonly #halves: PluginHalves
+  readonly #find: (ref: VolumeRef) => HeldVolume | undefined
+
+  constructor(
+    ports: VolumePorts,
+    operations: Operations,
+    halves: PluginHalves,
+    find: (ref: VolumeRef) => HeldVolume | undefined,
+  ) {
+    this.#ports = ports
+    this.#operations = operations
+    this.#halves = halves
+    this.#find = find
+  }
+
+  /** How full a volume is. */
+  stats(given: VolumeRef, options: VolumeCallOptions = {}): Promise<NodeGetVolumeStatsResponse> {
+    return this.#about('asking for the usage of', given, options, ({ node }, places, limits) =>
+      node.client.nodeGetVolumeStats(places, limits.call),
+    )
+  }
+
+  /**
+   * How a volume is: what its plugin says of it on the node, or else in the controller, and what the host sees itself. Without any of
+   * these it is taken for healthy.
+   */
+  health(given: VolumeRef, options: VolumeCallOptions = {}): Promise<VolumeHealth> {
+    return this.#about('asking for the health of', given, options, async (plugin, places, limits) => {
+      const told = await this.#told(plugin, places, limits)
+      const seen = (this.#find(given)?.state.claims ?? []).flatMap(({ phase, path, problem }) =>
+        phase === 'stale' ? [{ status: 'INACCESSIBLE' as const, reason: 'MountIsDead', message: problem ?? path }] : [],
+      )
+      return { healthy: told.healthy && seen.length === 0, problems: [...told.problems, ...seen] }
+    })
+  }
+
+  /**
+   * Lets a volume grow: in its storage, where its plugin has a controller half that can, and then on the node, where that is needed.
+   *
+   * @returns the size it has then, where it is known.
+   */
+  async expand(given: ExpandRequest, options: VolumeCallOptions = {}): Promise<{ capacityBytes?: bigint }> {
+    const { capacityRange, secretsRef } = given
+    this.#ports.check('controllerExpandVolume', { volumeId: given.volumeId, capacityRange })
+    return this.#about('expanding', given, options, async (plugin, places, limits, held) => {
+      const { access } = held.record.stage ?? held.record.claims[0] ?? {}
+      const { readonly: _ofUse, ...volumeCapability } = access ?? { kind: 'mount', accessMode: 'SINGLE_NODE_WRITER' }
+      const request = { volumeId: places.volumeId, capacityRange, volumeCapability }
+      const ref = { ...held.record, ...(secretsRef !== undefined && { secretsRef }) }
+      const grown = await this.#expandInStorage(plugin, request, limits)
+      if (!grown.nodeExpansionRequired) return grown
+      const secrets = await this.#halves.secrets(ref, 'NodeExpandVolume')
+      limits.doing = 'NodeExpandVolume'
+      const { capacityBytes = grown.capacityBytes } = await plugin.node.client.nodeExpandVolume(
+        { ...places, ...request, ...secrets },
+        limits.call,
+      )
+      return capacityBytes === undefined ? {} : { capacityBytes }
+    })
+  }
+
+  async #expandInStorage(
+    plugin: VolumePlugin,
+    request: Parameters<CsiClient['controllerExpandVolume']>[0],
+    limits: Limits,
+  ): Promise<ControllerExpandVolumeResponse> {
+    const controller = plugin.hasController ? await plugin.controller(limits) : undefined
+    if (!controller) return { nodeExpansionRequired: true }
+    const secrets = await controller.secrets('ControllerExpandVolume')
+    limits.doing = 'ControllerExpandVolume'
+    return unlessUnsupported(() => controller.client.controllerExpandVolume({ ...request, ...secrets }, limits.call), {
+      nodeExpansionRequired: true,
+    })
+  }
+
+  async #told(plugin: VolumePlugin, places: Places, limits: Limits): Promise<VolumeHealth> {
+    const { volumeId, volumePath, stagingTargetPath } = places
+    const { client } = plugin.node
+    const staged = stagingTargetPath === undefined ? {} : { stagingTargetPath }
+    const well = { healthy: true, problems: [] }
+    limits.doing = 'asking its plugin'
+    const ways = [
+      async () =>
+        (await client.nodeGetVolumeHealth({ volumeId, volumePublishPath: volumePath, ...staged }, limits.call))
+          .volumeHealth,
+      async () => (await client.nodeGetVolumeStats(places, limits.call)).health,
+      ...(plugin.hasController
+        ? [
+            async () => {
+              const controller = await plugin.controller(limits)
+              const secrets = await controller.secrets('ControllerGetVolumeHealth')
+              return (await controller.client.controllerGetVolumeHealth({ volumeId, ...secrets }, limits.call))
+                .volumeHealth
+            },
+            async () => {
+              const controller = await plugin.controller(limits)
+              return (await controller.client.controllerGetVolume({ volumeId }, limits.call)).status?.health
+            },
+          ]
+        : []),
+    ]
+    for (const way of ways) {
+      const health = await unlessUnsupported(way, undefined)
+      if (health) return health
+    }
+    return well
+  }
+
+  #about<T>(
+    doing: string,
+    given: VolumeRef,
+    options: VolumeCallOptions,
+    work: (plugin: VolumePlugin, places: Places, limits: Limits, held: HeldVolume) => Promise<T>,
+  ): Promise<T> {
+    const { plugin, volumeId } = takeRef(given)
+    const what = `${doing} volume ${JSON.stringify(volumeId)} of plugin ${JSON.stringify(plugin)}`
+    return this.#operations.inTurn(what, { plugin, id: volumeId }, options, (limits) => {
+      const held = this.#find(given)
+      const place = held?.record.claims.find((claim) => claim.held) ?? held?.record.stage
+      if (!held || !place) throw invalidOption('volumeId', volumeId, 'a volume that this host has mounted')
+      return this.#halves.with(held.record, limits, (halves) => {
+        const { stage } = held.record
+        const places: Places = {
+          volumeId,
+          volumePath: halves.node.seen(place.path),
+          ...(stage && { stagingTargetPath: halves.node.seen(stage.path) }),
+        }
+        return work(halves, places, limits, held)
+      })
+    })
+  }
+}
+
+/** What a call answers, or something else where the plugin does not advertise it. */
+async function unlessUnsupported<T, Other>(call: () => Promise<T>, otherwise: Other): Promise<T | Other> {
+  try {
+    return await call()
+  } catch (failure) {
+    if (isUnsupported(failure)) return otherwise
+    throw failure
+  }
+}

@@ -1,0 +1,112 @@
+import type { TextMap } from '../csi/codec.js'
+import type { VolumeCapability } from '../csi/messages/volume-capability.js'
+
+/** Which volume: a plugin's name, and the id that the plugin gave the volume. */
+export interface VolumeRef {
+  /** Name of the plugin, as in `CsiPluginConfig.id`. */
+  plugin: string
+  volumeId: string
+  /** Whose books the volume is in; one volume in two namespaces is staged and published apart. Default: `default`. */
+  namespace?: string
+}
+
+/** How an alloc uses a volume. `readonly` counts for this use alone; a volume can be in use read-only and read-write at once. */
+export type VolumeAccess = VolumeCapability & { readonly?: boolean }
+
+/** Which use of a volume. */
+export interface MountRef extends VolumeRef {
+  allocId: string
+  /** Default: a mount with the access mode SINGLE_NODE_WRITER. What it says is compared by value. */
+  access?: VolumeAccess
+  /** Tells two uses of one volume by one alloc apart that are alike otherwise. Default: none. */
+  mountName?: string
+}
+
+/** What `mount` takes. */
+export interface MountRequest extends MountRef {
+  /** The name of the secrets of this volume, which `openHost({ secrets })` is asked for at each call. Default: it needs none. */
+  secretsRef?: string
+  /** What CreateVolume gave for it. Kept in the store. */
+  volumeContext?: TextMap
+  /** What ControllerPublishVolume gave for it, where somebody else has attached it. Default: the host attaches it if it can. */
+  publishContext?: TextMap
+}
+
+/** A volume in use. Disposing of it unmounts it. */
+export interface MountedVolume extends AsyncDisposable {
+  /** Where it is, on the host. */
+  readonly path: string
+  readonly plugin: string
+  readonly namespace: string
+  readonly volumeId: string
+  readonly allocId: string
+  /** As `volumes.unmount`. Idempotent. */
+  unmount(options?: VolumeCallOptions): Promise<void>
+}
+
+/** How long a call about a volume may take, its turn and the wait for its plugin included. */
+export interface VolumeCallOptions {
+  signal?: AbortSignal
+  /** Default: 120 000. */
+  timeoutMs?: number
+}
+
+/**
+ * How one use of a volume is: `mounting` until it is there, `uncertain` from the opening of the host until its plugin has confirmed it,
+ * `stale` where the mount is there and dead, as after the end of a FUSE server, `unmounting` until it is gone.
+ */
+export type ClaimPhase = 'mounting' | 'uncertain' | 'mounted' | 'stale' | 'unmounting'
+
+/** One use of a volume, as it is now. */
+export interface ClaimState {
+  allocId: string
+  mountName?: string
+  access: VolumeAccess
+  path: string
+  phase: ClaimPhase
+  /** What stands in the way, for people. */
+  problem?: string
+}
+
+/** One volume that this host holds, as it is now. */
+export interface VolumeState {
+  plugin: string
+  namespace: string
+  volumeId: string
+  staged: boolean
+  /** The id of the node that the host has attached it to. */
+  attachedTo?: string
+  claims: readonly ClaimState[]
+  /** What stands in the way of staging, unstaging or detaching it, for people. */
+  problem?: string
+}
+
+/** Something that happened to a volume. */
+export interface VolumeEvent {
+  /**
+   * `mounted`, `unmounted` · `kept`: confirmed after the host was opened · `stale`: the mount is dead · `done`: a call of the controller
+   * was made · `failed`: something was not done; what has to be done is tried again.
+   */
+  kind: 'mounted' | 'unmounted' | 'kept' | 'stale' | 'done' | 'failed'
+  plugin: string
+  /** Of what is being made: its name. */
+  volumeId: string
+  /** Absent for calls of the controller, which know of none. */
+  namespace?: string
+  /** Absent where it is about the volume and not one use of it. */
+  allocId?: string
+  /** The call of the controller it is about. */
+  call?: string
+  /** For people; never a secret. */
+  message: string
+  at: number
+}
+
+/** What secrets are asked for: the call they go with. */
+export interface SecretsRequest {
+  secretsRef: string
+  rpc: string
+  plugin: string
+  /** Absent for calls that are not about one volume. */
+  volumeId?: string
+}
