@@ -1,0 +1,239 @@
+import type { CsiClient } from '../../lib/csi/client.js'
+import { PlugstreamError } from '../../lib/errors.js'
+import type { PluginInfo, PluginType } from '../../lib/plugin/plugin.js'
+import { memoryStore } from '../../lib/store/memory-store.js'
+import { Operations } from '../../lib/volume/operations.js'
+import { PluginHalves } from '../../lib/volume/plugin-halves.js'
+import type { Mount } from '../../lib/volume/mount-table.js'
+import type { PathState } from '../../lib/volume/path-state.js'
+import type { VolumePorts } from '../../lib/volume/ports.js'
+import { VolumeManager } from '../../lib/volume/volume-manager.js'
+import type { VolumeEvent } from '../../lib/volume/volume.js'
+
+/** A call that came to the plugin. */
+export interface FakeCall {
+  rpc: string
+  volumeId: string
+  path?: string
+  request: Readonly<Record<string, unknown>>
+}
+
+/** What takes the place of a call: it fails with what is thrown, before or after its effect. */
+export type Mishap = (call: FakeCall, effect: () => void) => void | Promise<void>
+
+/** How a driver fails. */
+export function rpcFailure(grpcCode: string, outcome: 'final' | 'unknown' = 'final'): PlugstreamError {
+  return new PlugstreamError('ERR_CSI_RPC', `failed: ${grpcCode}`, {
+    retryable: outcome === 'unknown',
+    details: { rpc: 'any', grpcCode, outcome },
+  })
+}
+
+const unsupported = (rpc: string): PlugstreamError =>
+  new PlugstreamError('ERR_CSI_UNSUPPORTED', `${rpc}: the plugin does not advertise it`, { details: { rpc } })
+
+/**
+ * A plugin and the machine it mounts on, in memory. It keeps to the specification: what is done is there again when it is asked for
+ * again, nothing is unstaged that is published, and nothing published that is not staged. It notes two calls for one volume at once.
+ */
+export class FakePlugin {
+  readonly calls: FakeCall[] = []
+  /** Path to what is there. */
+  readonly staged = new Map<string, string>()
+  readonly published = new Map<string, { volumeId: string; readonly: boolean; block: boolean }>()
+  /** Volume to node. */
+  readonly attached = new Map<string, string>()
+  /** What was done against the specification. */
+  readonly offences: string[] = []
+  /** What happens at the next calls of a name, in order. */
+  readonly mishaps = new Map<string, Mishap[]>()
+  capabilities = new Set(['stage', 'attach'])
+  /** Paths that are mounted from elsewhere. */
+  readonly foreign = new Set<string>()
+  readonly pathStates = new Map<string, PathState>()
+  readonly #busy = new Set<string>()
+
+  fail(rpc: string, ...mishaps: (Mishap | PlugstreamError)[]): void {
+    const all = mishaps.map((one) => (one instanceof PlugstreamError ? (): never => fail(one) : one))
+    this.mishaps.set(rpc, [...(this.mishaps.get(rpc) ?? []), ...all])
+  }
+
+  /** Names of the calls that came, as in `Stage a`. */
+  get names(): string[] {
+    return this.calls.map(({ rpc }) => rpc)
+  }
+
+  readonly client = {
+    nodeGetInfo: () => this.#call('NodeGetInfo', {}, () => undefined).then(() => ({ nodeId: 'node-1' })),
+    nodeStageVolume: (request: Request) => this.#stage(request),
+    nodeUnstageVolume: (request: Request) => this.#unstage(request),
+    nodePublishVolume: (request: Request) => this.#publish(request),
+    nodeUnpublishVolume: (request: Request) => this.#unpublish(request),
+    controllerPublishVolume: (request: Request) => this.#attach(request),
+    controllerUnpublishVolume: (request: Request) =>
+      this.#call('ControllerUnpublishVolume', request, () => void this.attached.delete(request.volumeId ?? '')),
+  } as unknown as CsiClient
+
+  readonly mounts = async (): Promise<readonly Mount[]> =>
+    [...this.staged.keys(), ...this.published.keys(), ...this.foreign].map((path, id) => ({
+      id: id + 1,
+      parentId: 0,
+      device: '0:1',
+      root: '/',
+      path,
+      options: this.published.get(path)?.readonly ? ['ro'] : ['rw'],
+      fsType: 'fake',
+      source: this.foreign.has(path) ? 'elsewhere' : 'fake',
+      superOptions: [],
+    }))
+
+  async #stage(request: Request): Promise<void> {
+    if (!this.capabilities.has('stage')) throw unsupported('NodeStageVolume')
+    const { volumeId = '', stagingTargetPath: path = '' } = request
+    await this.#call('NodeStageVolume', request, () => {
+      const other = [...this.staged].find(([at, id]) => id === volumeId && at !== path && sameNamespace(at, path))
+      if (other) this.offences.push(`${volumeId} is staged twice`)
+      this.staged.set(path, volumeId)
+    })
+  }
+
+  async #unstage(request: Request): Promise<void> {
+    if (!this.capabilities.has('stage')) throw unsupported('NodeUnstageVolume')
+    const { volumeId = '', stagingTargetPath: path = '' } = request
+    await this.#call('NodeUnstageVolume', request, () => {
+      for (const [at, { volumeId: id }] of this.published)
+        if (id === volumeId && sameNamespace(at, path)) this.offences.push(`${volumeId} is unstaged while at ${at}`)
+      this.staged.delete(path)
+    })
+  }
+
+  async #publish(request: Request): Promise<void> {
+    const { volumeId = '', targetPath = '', stagingTargetPath, readonly = false, volumeCapability } = request
+    await this.#call('NodePublishVolume', request, () => {
+      if (this.capabilities.has('stage') && this.staged.get(stagingTargetPath ?? '') !== volumeId)
+        this.offences.push(`${volumeId} is published and not staged`)
+      this.published.set(targetPath, { volumeId, readonly, block: volumeCapability?.kind === 'block' })
+    })
+  }
+
+  async #unpublish(request: Request): Promise<void> {
+    await this.#call('NodeUnpublishVolume', request, () => void this.published.delete(request.targetPath ?? ''))
+  }
+
+  async #attach(request: Request): Promise<{ publishContext: Record<string, string> }> {
+    if (!this.capabilities.has('attach')) throw unsupported('ControllerPublishVolume')
+    const { volumeId = '', nodeId = '' } = request
+    await this.#call('ControllerPublishVolume', request, () => void this.attached.set(volumeId, nodeId))
+    return { publishContext: { device: `/dev/${volumeId}` } }
+  }
+
+  async #call(rpc: string, request: Request, effect: () => void): Promise<void> {
+    const { volumeId = '', targetPath, stagingTargetPath } = request
+    const path = targetPath ?? stagingTargetPath
+    const call: FakeCall = { rpc, volumeId, ...(path !== undefined && { path }), request: { ...request } }
+    this.calls.push(call)
+    if (volumeId !== '' && this.#busy.has(volumeId)) this.offences.push(`two calls for ${volumeId} at once`)
+    this.#busy.add(volumeId)
+    try {
+      await Promise.resolve() // a call takes a turn at least
+      const mishap = this.mishaps.get(rpc)?.shift()
+      let isDone = false
+      const once = (): void => {
+        if (!isDone) effect()
+        isDone = true
+      }
+      if (mishap) await mishap(call, once)
+      once()
+    } finally {
+      this.#busy.delete(volumeId)
+    }
+  }
+}
+
+interface Request {
+  volumeId?: string
+  stagingTargetPath?: string
+  targetPath?: string
+  nodeId?: string
+  readonly?: boolean
+  volumeCapability?: { kind: string }
+}
+
+/** What a fake host has. */
+export interface FakeHost {
+  readonly manager: VolumeManager
+  readonly ports: VolumePorts
+  readonly operations: Operations
+  readonly events: VolumeEvent[]
+  readonly problems: PlugstreamError[]
+  /** What is stored, key to JSON text. */
+  readonly records: Map<string, string>
+  close(): Promise<void>
+}
+
+/** The roots of a plugin: where the host has its volumes, and where the plugin sees them. */
+export const hostRoot = '/state/volumes/disk'
+
+/** A volume manager over a fake plugin called `disk`, which is there; what `over` gives takes the place of a port. */
+export async function fakeHost(
+  plugin: FakePlugin,
+  records = new Map<string, string>(),
+  over: Partial<VolumePorts> = {},
+): Promise<FakeHost> {
+  const info = (type: PluginType): PluginInfo => ({
+    type,
+    name: 'disk',
+    allocId: 'a1',
+    version: '1',
+    provider: 'fake',
+    connection: { socketPath: '/fake.sock' },
+    options: { mountPoint: hostRoot, containerMountPoint: hostRoot },
+    registeredAt: 0,
+  })
+  const ports: VolumePorts = {
+    store: memoryStore(records),
+    files: {
+      expectsMounts: true,
+      mounts: plugin.mounts,
+      makeDirectory: async (_root, path) => path,
+      removeIfEmpty: () => undefined,
+      look: async (path) => ({ state: plugin.pathStates.get(path) ?? 'directory', description: `looked at ${path}` }),
+    },
+    volumeRoot: () => hostRoot,
+    isRegistered: (type) => type !== 'csi-controller' || plugin.capabilities.has('attach'),
+    ready: async (type) => info(type),
+    client: () => plugin.client,
+    checkAccess: () => undefined,
+    check: () => undefined,
+    secrets: async ({ secretsRef }) => ({ password: `of ${secretsRef}` }),
+    now: () => 0,
+    ...over,
+  }
+  const operations = new Operations()
+  const events: VolumeEvent[] = []
+  const problems: PlugstreamError[] = []
+  const manager = await VolumeManager.open(ports, operations, new PluginHalves(ports, operations), {
+    event: (event) => events.push(event),
+    problem: (problem) => problems.push(problem),
+    changed: () => undefined,
+  })
+  const close = async (): Promise<void> => {
+    manager.close()
+    await operations.close()
+  }
+  return { manager, ports, operations, events, problems, records, close }
+}
+
+/** Paths of the fake are `…/staging/<namespace>/…` and `…/per-alloc/<alloc>/<namespace>/…`. */
+function sameNamespace(a: string, b: string): boolean {
+  return namespaceOf(a) === namespaceOf(b)
+}
+
+function namespaceOf(path: string): string {
+  const parts = path.slice(hostRoot.length + 1).split('/')
+  return (parts[0] === 'staging' ? parts[1] : parts[2]) ?? ''
+}
+
+function fail(failure: PlugstreamError): never {
+  throw failure
+}
