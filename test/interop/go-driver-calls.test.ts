@@ -36,7 +36,7 @@ describe('calls to a driver in Go', () => {
   })
 
   it(
-    'make, find, copy, grow and delete a volume',
+    'make, find, snapshot, grow and delete a volume',
     aGoStory(async (story) => {
       await story.run()
       const { controller } = await clients(story)
@@ -96,6 +96,19 @@ describe('calls to a driver in Go', () => {
       expect(await failureOf(controller.controllerUnpublishVolume(detach))).to.include({ code: 'ERR_CSI_UNSUPPORTED' })
       const forced = await failureOf(controller.controllerUnpublishVolume(detach, { force: true }))
       expect(forced).to.have.nested.property('details.grpcCode', 'UNIMPLEMENTED')
+    }),
+  )
+
+  it(
+    'fail with a reason where it offers what it does not have',
+    aGoStory(async (story) => {
+      await story.run()
+      const { controller } = await clients(story)
+      const capabilities = await controller.controllerGetCapabilities()
+      expect(capabilities.names).to.include('GET_VOLUME_HEALTH')
+      const failure = await failureOf(controller.controllerGetVolumeHealth({ volumeId: '1' }))
+      expect(failure).to.deep.include({ code: 'ERR_CSI_RPC', retryable: false })
+      expect(failure).to.have.nested.property('details.grpcCode', 'UNIMPLEMENTED')
     }),
   )
 
