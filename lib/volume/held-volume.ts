@@ -3,7 +3,7 @@ import type { StoreWrite } from '../store/state-store.js'
 import type { VolumePorts } from './ports.js'
 import { shownAccess } from './usage.js'
 import type { ClaimPhase, VolumeState } from './volume.js'
-import { encodeVolume, volumeKey, type Claim, type VolumeRecord } from './volume-record.js'
+import { claimOf, encodeVolume, volumeKey, type Claim, type VolumeRecord } from './volume-record.js'
 
 /**
  * A volume that this host holds: its record, and what of it was confirmed by the plugin since the host was opened. What is on record and
@@ -99,8 +99,12 @@ export class HeldVolume {
     this.#changed()
   }
 
+  /** What stands in the way of the use at a path, or else of the volume. */
   failed(path: string, problem: unknown): void {
-    this.#problems.set(path, typeof problem === 'string' ? problem : messageOf(problem))
+    this.#problems.set(
+      claimOf(this.#record, path) ? path : '',
+      typeof problem === 'string' ? problem : messageOf(problem),
+    )
     this.#changed()
   }
 

@@ -48,18 +48,22 @@ export async function stage(
   }
 }
 
-/** @throws ERR_MOUNT where something else is mounted there, or nothing is after the plugin's OK. */
+/** A place for a new use, on which nothing is mounted from elsewhere. @throws ERR_MOUNT. */
+export async function checkFree({ files }: NodePlugin, root: string, path: string): Promise<void> {
+  const directory = await files.makeDirectory(root, dirname(path))
+  await new MountCheck(files, directory, basename(path)).mustBeFree()
+}
+
+/** @throws ERR_MOUNT where nothing is mounted there after the plugin's OK. */
 export async function publish(
   { client, seen, secrets, files }: NodePlugin,
   record: VolumeRecord,
   { access, path }: Claim,
-  isNew: boolean,
   limits: Limits,
 ): Promise<void> {
   const { readonly = false, ...volumeCapability } = access
   const directory = await files.makeDirectory(record.root, dirname(path))
   const check = new MountCheck(files, directory, basename(path))
-  if (isNew) await check.mustBeFree()
   const request = {
     volumeId: record.volumeId,
     targetPath: seen(path),

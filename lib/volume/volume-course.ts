@@ -26,23 +26,21 @@ export class VolumeCourse {
     this.#plugin = plugin
   }
 
-  /** @param isNew the claim was not on record before: nothing can be mounted at its place. */
-  async up(claim: Claim, isNew: boolean, limits: Limits): Promise<void> {
+  async up(claim: Claim, limits: Limits): Promise<void> {
     await this.#attach(limits)
     await this.#stage(limits)
-    await publish(this.#plugin.node, this.#volume.record, claim, isNew, limits)
+    await publish(this.#plugin.node, this.#volume.record, claim, limits)
     this.#volume.published(claim)
   }
 
-  /** A claim that is let go of: its use ends, and with the last one the rest. */
+  /** Ends the use of a claim that was let go of. Once it was the last, the rest is to follow. */
   async down(claim: Claim, limits: Limits): Promise<void> {
     const volume = this.#volume
     await unpublish(this.#plugin.node, volume.record, claim.path, limits)
     volume.unpublished(claim)
     const rest = withoutClaim(volume.record, claim.path)
-    if (rest.claims.length > 0) return volume.save(rest)
-    volume.put(rest) // saved together with what follows, or done again
-    await this.rest(limits)
+    if (rest.claims.length > 0) await volume.save(rest)
+    else volume.put(rest) // saved together with what follows, or done again
   }
 
   /** Unstages and detaches what nobody holds. */
@@ -77,7 +75,7 @@ export class VolumeCourse {
       volume.staged = false
       await unstage(this.#plugin.node, volume.record, staged.path, limits)
     }
-    for (const claim of stale) await this.up(claimOf(volume.record, claim.path) ?? claim, false, limits)
+    for (const claim of stale) await this.up(claimOf(volume.record, claim.path) ?? claim, limits)
   }
 
   async #attach(limits: Limits): Promise<void> {

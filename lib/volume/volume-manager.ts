@@ -4,12 +4,13 @@ import { messageOf, PlugstreamError } from '../errors.js'
 import { Again } from './again.js'
 import { HeldVolume } from './held-volume.js'
 import type { Limits } from './limits.js'
+import { checkFree } from './node-steps.js'
 import { Operations } from './operations.js'
 import type { VolumePorts } from './ports.js'
 import { takeMount, takeMountRef, takeRef, type TakenMount, type TakenRef, type TakenRequest } from './take-mount.js'
 import { stageUsageOf } from './usage.js'
 import { PluginHalves } from './plugin-halves.js'
-import { letGo, VolumeCourse, type VolumePlugin } from './volume-course.js'
+import { letGo, VolumeCourse } from './volume-course.js'
 import { allocPath, stagingPath, targetPath } from './volume-paths.js'
 import { claimOf, decodeVolume, newRecord, volumeKey, volumePrefix, withClaim, type Claim } from './volume-record.js'
 import type {
@@ -131,6 +132,7 @@ export class VolumeManager {
     return this.#halves.with({ ...volume?.record, ...wanted }, limits, async (plugin) => {
       await plugin.node.secrets('NodePublishVolume') // there, before anything is done
       const record = await this.#planned(wanted, root, limits)
+      if (!known) await checkFree(plugin.node, record.root, path)
       const held = volume ?? this.#hold(key, newRecord(wanted, root))
       const claim: Claim = known ? { ...known, held: true } : claimFor(wanted, path)
       const course = new VolumeCourse(held, plugin)
@@ -138,7 +140,7 @@ export class VolumeManager {
       try {
         await held.save(withClaim(record, claim))
         if (held.isStale(claim)) await course.revive(limits)
-        else await course.up(claim, known === undefined, limits)
+        else await course.up(claim, limits)
         limits.finish()
         this.#told('mounted', wanted, `mounted at ${path}`)
         return path
@@ -199,7 +201,7 @@ export class VolumeManager {
       volume.unpublished(free)
       if (this.#operations.isClosed) return // done when a host is opened again
       await this.#operations.within('undoing a mount', { timeoutMs: volumeUndoMs }, (limits) =>
-        course.down(free, limits),
+        course.down(free, limits).then(() => course.rest(limits)),
       )
     } catch (failure) {
       volume.failed(claim.path, failure)
@@ -211,23 +213,28 @@ export class VolumeManager {
     const key = volumeKey(wanted)
     const volume = this.#held.get(key)
     const claim = volume && claimOf(volume.record, targetPath(volume.record.root, wanted))
-    if (!volume || !claim) return
-    const free = claim.held ? await letGo(volume, claim) : claim
+    if (!volume || (!claim && volume.record.claims.length > 0)) return
+    const free = claim?.held ? await letGo(volume, claim) : claim
     try {
-      await this.#halves.with(wanted, limits, (plugin) => this.#down(volume, plugin, free, limits))
+      await this.#halves.with(volume.record, limits, async (plugin) => {
+        const course = new VolumeCourse(volume, plugin)
+        if (free) await this.#down(volume, course, free, limits)
+        await course.rest(limits)
+      })
     } catch (failure) {
-      volume.failed(free.path, failure)
+      volume.failed(free?.path ?? '', failure)
       this.#again.later(key)
       throw failure
+    } finally {
+      this.#forgetIfGone(key)
     }
   }
 
-  async #down(volume: HeldVolume, plugin: VolumePlugin, claim: Claim, limits: Limits): Promise<void> {
+  async #down(volume: HeldVolume, course: VolumeCourse, claim: Claim, limits: Limits): Promise<void> {
     const { record } = volume
-    await new VolumeCourse(volume, plugin).down(claim, limits)
+    await course.down(claim, limits)
     this.#told('unmounted', { ...record, allocId: claim.allocId }, `unmounted from ${claim.path}`)
     this.#prune(record.root, claim)
-    this.#forgetIfGone(volumeKey(record))
   }
 
   /** Brings a volume to where its record wants it. @throws the first of what failed, after everything was tried. */
@@ -254,7 +261,7 @@ export class VolumeManager {
         const course = new VolumeCourse(volume, plugin)
         for (const claim of volume.record.claims) {
           const { path } = claim
-          if (!claim.held) await attempt(path, () => this.#down(volume, plugin, claim, limits))
+          if (!claim.held) await attempt(path, () => this.#down(volume, course, claim, limits))
           else if (volume.isPublished(claim)) await attempt(path, () => this.#look(volume, claim, limits))
           else await attempt(path, () => this.#keep(volume, course, claim, limits))
         }
@@ -267,7 +274,7 @@ export class VolumeManager {
   }
 
   async #keep(volume: HeldVolume, course: VolumeCourse, claim: Claim, limits: Limits): Promise<void> {
-    await course.up(claim, false, limits)
+    await course.up(claim, limits)
     this.#told('kept', { ...volume.record, allocId: claim.allocId }, `confirmed at ${claim.path}`)
   }
 

@@ -70,6 +70,7 @@ export class FakePlugin {
     nodePublishVolume: (request: Request) => this.#publish(request),
     nodeUnpublishVolume: (request: Request) => this.#unpublish(request),
     controllerPublishVolume: (request: Request) => this.#attach(request),
+    controllerGetCapabilities: async () => ({ names: [...this.capabilities], unknown: [] }),
     controllerUnpublishVolume: (request: Request) =>
       this.#call('ControllerUnpublishVolume', request, () => void this.attached.delete(request.volumeId ?? '')),
   } as unknown as CsiClient
