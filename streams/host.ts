@@ -44,11 +44,13 @@ import type { SocketSight } from '../lib/plugin/socket.js'
 import { logger } from '../lib/log.js'
 import { Scope } from '../lib/scope.js'
 import { lockStateDir } from '../lib/store/lock.js'
+import { openStore } from '../lib/store/open-store.js'
 import { sqliteStore } from '../lib/store/sqlite-store.js'
 import type { StateStore } from '../lib/store/state-store.js'
 import { TaskClaims } from '../lib/task/claims.js'
 import { TaskDirectories } from '../lib/task/task-directories.js'
 import { takeTask, takeTaskEvent, taskPlugin, type TaskPlugin } from '../lib/task/task-plugin.js'
+import { volumeRootOf } from '../lib/task/task-paths.js'
 import { taskKey, type PluginTask, type RestartRequest, type TaskEvent, type TaskNote } from '../lib/task/task.js'
 import { Unfinished } from '../lib/unfinished.js'
 import { connectionStates } from './connection-states.js'
@@ -56,6 +58,7 @@ import { edgeLines } from './edge-lines.js'
 import { fingerprints } from './fingerprints.js'
 import { healthEvents } from './health-events.js'
 import type { HostPorts } from './host-ports.js'
+import { openVolumes } from './host-volumes.js'
 import { lostInstances } from './lost-instances.js'
 import { nodeSnapshots } from './node-snapshots.js'
 import { abortable } from './operators/abortable.js'
@@ -85,6 +88,8 @@ export async function openHost(init: HostInit): Promise<PluginHost> {
   const { task$ } = init
   if (!isObservable(task$) && typeof task$ !== 'function')
     throw invalidOption('task$', task$, 'an Observable of task events, or a function that makes one')
+  if (init.secrets !== undefined && typeof init.secrets !== 'function')
+    throw invalidOption('secrets', init.secrets, 'a function that gives secrets by their name')
   const scope = new Scope()
   try {
     return await open(init, settings, scope)
@@ -151,7 +156,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   await makeStateDir(stateDir)
   const lock = await lockStateDir(stateDir)
   rest.add(() => lock.release())
-  const store = init.store === undefined ? await ownStore(stateDir, rest) : init.store
+  const store = init.store === undefined ? await ownStore(stateDir, rest) : openStore(init.store)
   const clients = new PluginClients(kinds, (plugin): Reach | undefined => {
     // also for who holds a client of a host that is closed
     if (scope.closed) throw closed()
@@ -250,12 +255,26 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   river.add(snapshot$.subscribe(node$))
   river.add(instance$.connect())
   river.add(() => [note$, restart$, node$, problem$].forEach((subject$) => subject$.complete()))
+  // Volumes: closed before what they call goes.
+  const { volumes, ...volumeWork } = await openVolumes({
+    store,
+    registry,
+    health,
+    clients,
+    volumeRoot: (plugin) => volumeRootOf(stateDir, 'csi', plugin),
+    secrets: init.secrets,
+    problem: (problem) => problem$.next(problem),
+    closeTimeoutMs: timing.closeTimeoutMs,
+  })
+  rest.add(() => volumeWork.close())
+  river.add(health.all$.pipe(filter(({ healthy }) => healthy)).subscribe(({ plugin }) => volumeWork.ready(plugin)))
   // In a turn of its own: who opens a host can subscribe to it before anything happens.
   river.add(timer(0).subscribe(() => opened$.next(true)))
 
   return {
     ...ports,
     registry,
+    volumes,
     health$: health.all$,
     fingerprint$: fingerprint.all$,
     note$: note$.asObservable(),

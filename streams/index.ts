@@ -8,6 +8,22 @@
 export { openHost } from './host.js'
 export type { HostInit, PluginHost } from './plugin-host.js'
 export type { HostPorts } from './host-ports.js'
+export type { GiveSecrets, HostVolumes } from './host-volumes.js'
+export type {
+  ClaimPhase,
+  ClaimState,
+  MountedVolume,
+  MountRef,
+  MountRequest,
+  SecretsRequest,
+  VolumeAccess,
+  VolumeCallOptions,
+  VolumeEvent,
+  VolumeRef,
+  VolumeState,
+} from '../lib/volume/volume.js'
+export type { ControllerAnswer, ControllerCall, ControllerRequest } from '../lib/volume/controller-call.js'
+export type { ExpandRequest } from '../lib/volume/volume-reports.js'
 export { outlet, type OutletInit, type OutletItem } from './outlets.js'
 export type {
   CsiPluginConfig,

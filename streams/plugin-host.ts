@@ -8,6 +8,7 @@ import type { PluginInfo, PluginType } from '../lib/plugin/plugin.js'
 import type { KeyvLike, StateStore } from '../lib/store/state-store.js'
 import type { TaskEvent, TaskNote } from '../lib/task/task.js'
 import type { HostPorts } from './host-ports.js'
+import type { GiveSecrets, HostVolumes } from './host-volumes.js'
 import type { WaitOptions } from './operators/first-value.js'
 import type { Dispensers, Registry } from './registry.js'
 
@@ -22,11 +23,15 @@ export interface HostInit extends HostOptions {
   store?: KeyvLike | StateStore
   /** Default: each kind's client. */
   dispensers?: Dispensers
+  /** Gives secrets by the `secretsRef` of what is done with a volume. Default: there are none. */
+  secrets?: GiveSecrets
 }
 
 /** A running host. Its streams complete when it closes, and never fail. */
 export interface PluginHost extends HostPorts, AsyncDisposable {
   readonly registry: Registry
+  /** Volumes of CSI plugins: in use on this host, and in their storage. */
+  readonly volumes: HostVolumes
   /** Present state of every instance first. */
   readonly health$: Observable<HealthEvent>
   /** Present state of every instance first. */

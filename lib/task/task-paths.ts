@@ -32,9 +32,14 @@ export function taskPaths(
   task: TaskRef,
 ): TaskPaths {
   const root = resolve(stateDir)
-  const kindRoot = join(root, escapePathPart(kind))
-  const volumeRoot = join(kindRoot, 'volumes', escapePathPart(config.id))
-  const natural = join(kindRoot, 'plugins', escapePathPart(task.allocId), escapePathPart(task.taskName))
+  const volumeRoot = volumeRootOf(stateDir, kind, config.id)
+  const natural = join(
+    root,
+    escapePathPart(kind),
+    'plugins',
+    escapePathPart(task.allocId),
+    escapePathPart(task.taskName),
+  )
   // 80 bits of the hash: no two tasks of a host meet by chance.
   const short = join(root, 's', hashText(JSON.stringify([kind, task.allocId, task.taskName])).slice(0, 20))
   for (const directory of [natural, short]) {
@@ -43,6 +48,11 @@ export function taskPaths(
       return { volumeRoot, socketDirectory: directory, socketPath }
   }
   throw socketPathTooLong(join(short, config.socketName), 'use a shorter stateDir')
+}
+
+/** Where a plugin has its volumes, on the host's side. */
+export function volumeRootOf(stateDir: string, kind: string, id: string): string {
+  return join(resolve(stateDir), escapePathPart(kind), 'volumes', escapePathPart(id))
 }
 
 /** Where the host expects the socket of a task. */

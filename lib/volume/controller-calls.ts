@@ -8,10 +8,13 @@ import type { Operations } from './operations.js'
 import { callPrefix, decodeCall, encodeCall, type PendingCall } from './pending-call.js'
 import type { VolumePorts } from './ports.js'
 import { name, takeVolumeId } from './take-mount.js'
-import type { VolumeCallOptions, VolumeEvent } from './volume.js'
+import type { VolumeCallOptions, VolumeEvent, VolumeRef } from './volume.js'
 
 /** What ids are called in requests; what a thing that is made is called, where it has none yet. */
 const idFields = ['volumeId', 'snapshotId', 'groupSnapshotId', 'sourceVolumeId'] as const
+
+/** What would pull a volume away from under those who use it. */
+const takesAway = new Set<ControllerCall>(['deleteVolume', 'controllerUnpublishVolume'])
 
 /**
  * Calls that change something, through the controller half of a plugin. A call is on record before it is sent, and until it is known what
@@ -21,23 +24,34 @@ const idFields = ['volumeId', 'snapshotId', 'groupSnapshotId', 'sourceVolumeId']
 export class ControllerCalls {
   readonly #ports: VolumePorts
   readonly #operations: Operations
+  readonly #mustBeFree: (ref: VolumeRef) => void
   readonly #event: (event: VolumeEvent) => void
   readonly #pending = new Map<string, PendingCall>()
   readonly #again = new Again((key) => this.#settle(key))
 
-  private constructor(ports: VolumePorts, operations: Operations, event: (event: VolumeEvent) => void) {
+  private constructor(
+    ports: VolumePorts,
+    operations: Operations,
+    mustBeFree: (ref: VolumeRef) => void,
+    event: (event: VolumeEvent) => void,
+  ) {
     this.#ports = ports
     this.#operations = operations
+    this.#mustBeFree = mustBeFree
     this.#event = event
   }
 
-  /** @throws ERR_STORE_READ where the store fails. A record that cannot be read is told, and stays where it is. */
+  /**
+   * @param mustBeFree fails where a volume is in use.
+   * @throws ERR_STORE_READ where the store fails. A record that cannot be read is told, and stays where it is.
+   */
   static async open(
     ports: VolumePorts,
     operations: Operations,
+    mustBeFree: (ref: VolumeRef) => void,
     tell: { event: (event: VolumeEvent) => void; problem: (problem: PlugstreamError) => void },
   ): Promise<ControllerCalls> {
-    const calls = new ControllerCalls(ports, operations, tell.event)
+    const calls = new ControllerCalls(ports, operations, mustBeFree, tell.event)
     for await (const stored of ports.store.read(callPrefix)) {
       try {
         calls.#pending.set(stored.key, decodeCall(stored))
@@ -56,9 +70,10 @@ export class ControllerCalls {
     const pending = take(call, given, this.#ports.check)
     const { plugin, id } = pending
     const doing = `${call} of ${JSON.stringify(id)} with plugin ${JSON.stringify(plugin)}`
-    const answer = await this.#operations.inTurn(doing, pending, options, (limits) =>
-      this.#call(pending, limits, () => this.#save(pending)),
-    )
+    const answer = await this.#operations.inTurn(doing, pending, options, (limits) => {
+      if (takesAway.has(call)) this.#mustBeFree({ plugin, volumeId: id })
+      return this.#call(pending, limits, () => this.#save(pending))
+    })
     return answer as ControllerAnswer<Call>
   }
 

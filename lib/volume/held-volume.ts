@@ -53,6 +53,11 @@ export class HeldVolume {
     this.#changed()
   }
 
+  /** Nothing is there of it, yet or any more. */
+  get isEmpty(): boolean {
+    return isEmpty(this.#record)
+  }
+
   /** Nothing is left of it, on record either. */
   get isGone(): boolean {
     return this.#isSaved && isEmpty(this.#record)
@@ -109,8 +114,7 @@ export class HeldVolume {
   }
 
   solved(path: string): void {
-    this.#problems.delete(path)
-    this.#changed()
+    if (this.#problems.delete(path)) this.#changed()
   }
 
   get state(): VolumeState {

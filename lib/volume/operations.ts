@@ -48,9 +48,9 @@ export class Operations {
     return this.#places.take(plugin, limits.signal, work)
   }
 
-  /** Ends what is going on, as far as it can be. */
-  async close(): Promise<void> {
+  /** Ends what is going on, as far as it can be in a time. Default: no limit. */
+  async close(timeoutMs?: number): Promise<void> {
     this.#closing.abort()
-    await this.#unfinished.settled()
+    await this.#unfinished.settled(timeoutMs)
   }
 }

@@ -75,9 +75,21 @@ export class VolumeManager {
     return this.#held.get(volumeKey(takeRef(ref)))
   }
 
+  /** @throws ERR_VOLUME_BUSY where the host holds the volume, in whichever namespace. */
+  mustBeFree({ plugin, volumeId }: VolumeRef): void {
+    const held = [...this.#held.values()].find(({ record }) => record.plugin === plugin && record.volumeId === volumeId)
+    if (!held) return
+    const users = held.record.claims.map(({ allocId }) => allocId).join(', ')
+    throw new PlugstreamError(
+      'ERR_VOLUME_BUSY',
+      `${nameOf(held.record)} is held here${users && ` for ${users}`}: unmount it first`,
+      { retryable: true },
+    )
+  }
+
   /** Every volume that the host holds, as it is now. */
   list(): VolumeState[] {
-    return [...this.#held.values()].map(({ state }) => state)
+    return [...this.#held.values()].filter(({ isEmpty }) => !isEmpty).map(({ state }) => state)
   }
 
   /**

@@ -82,13 +82,13 @@ export class VolumeReports {
       const request = { volumeId: places.volumeId, capacityRange, volumeCapability }
       const ref = { ...held.record, ...(secretsRef !== undefined && { secretsRef }) }
       const grown = await this.#expandInStorage(plugin, request, limits)
-      if (!grown.nodeExpansionRequired) return grown
-      const secrets = await this.#halves.secrets(ref, 'NodeExpandVolume')
-      limits.doing = 'NodeExpandVolume'
-      const { capacityBytes = grown.capacityBytes } = await plugin.node.client.nodeExpandVolume(
-        { ...places, ...request, ...secrets },
-        limits.call,
-      )
+      let { capacityBytes } = grown
+      if (grown.nodeExpansionRequired) {
+        const secrets = await this.#halves.secrets(ref, 'NodeExpandVolume')
+        limits.doing = 'NodeExpandVolume'
+        const onNode = await plugin.node.client.nodeExpandVolume({ ...places, ...request, ...secrets }, limits.call)
+        capacityBytes = onNode.capacityBytes ?? capacityBytes
+      }
       return capacityBytes === undefined ? {} : { capacityBytes }
     })
   }

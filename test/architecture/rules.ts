@@ -17,6 +17,7 @@ const notStages = [
   'values',
   'host-ports',
   'plugin-host',
+  'host-volumes',
 ]
 
 export const isStage = (file: string): boolean =>
