@@ -49,8 +49,9 @@ export function nodeVolumes(driver: Driver): NonNullable<CsiServices['node']> {
         checkKind(volume, kind)
         const access = accessOf(volume_capability, false)
         checkPossible(access)
+        const isNew = (await uses.at(volume, path)) === undefined
+        if (isNew && access.mountGroup) await giveToGroup(state.volumeData(volume_id), access.mountGroup)
         await uses.begin(volume, { path, as: 'staged', access })
-        if (access.mountGroup) await giveToGroup(state.volumeData(volume_id), access.mountGroup)
         return {}
       }),
 

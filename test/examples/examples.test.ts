@@ -113,7 +113,7 @@ describe('the tour', function () {
     const output = await (await Run.start('tour', '--once')).endsWell()
     const steps = [
       /disk-1 registered as csi-controller disk 1\.0\.0/,
-      /fingerprint\s+disk-1 csi-controller: CREATE_DELETE_VOLUME/,
+      /fingerprint\s+disk-1 csi-controller: .*CREATE_DELETE_VOLUME/,
       /disk-1 csi-node is unhealthy: task-exited/,
       /disk-1 csi-controller is healthy/,
       /files-3 registered as csi-node files 2\.0\.0; current is files-3/,
