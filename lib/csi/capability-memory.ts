@@ -1,7 +1,7 @@
 import { PlugstreamError } from '../errors.js'
 import type { Capabilities } from '../plugin/fingerprint.js'
 import { capabilitiesOf } from './capabilities.js'
-import type { CapabilityList } from './operations.js'
+import type { CapabilityList } from './needs.js'
 import type { CsiCall } from './rpcs.js'
 import { grpcCodeOf } from './status.js'
 

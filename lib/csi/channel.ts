@@ -8,7 +8,7 @@ import { checkOptions } from './call-options.js'
 import { CapabilityMemory } from './capability-memory.js'
 import { readFacts, readIdentity } from './facts.js'
 import { Link } from './link.js'
-import type { CapabilityList } from './operations.js'
+import type { CapabilityList } from './needs.js'
 import { probe } from './probe.js'
 import {
   rpcDefinition,

@@ -160,7 +160,8 @@ function prepared(rpc: AnyCsiRpc, request: object, options: CsiOptions) {
   if (typeof force !== 'boolean') throw invalidOption('force', force, 'true or false')
   const operation = operations[rpc] as unknown as AnyOperation
   const message = operation.request.write(request, '') ?? {}
-  return { operation, message, needs: force ? [] : (operation.needs?.(request) ?? []) }
+  const { needs = [] } = operation
+  return { operation, message, needs: force ? [] : typeof needs === 'function' ? needs(request) : needs }
 }
 
 /** @throws ERR_CSI_PROTOCOL where the answer lacks something. The plugin has done what it was to do: there is nothing to wait for. */

@@ -1,6 +1,6 @@
 import type { Capabilities } from '../plugin/fingerprint.js'
 import { PlugstreamError } from '../errors.js'
-import type { CapabilityList, Need } from './operations.js'
+import type { CapabilityList, Needs } from './needs.js'
 import type { CsiCallOptions } from './rpcs.js'
 import { within } from './within.js'
 
@@ -15,11 +15,13 @@ export type TellCapabilities = (list: CapabilityList) => Capabilities | Promise<
  */
 export async function checkAdvertised(
   rpc: string,
-  needs: readonly Need[],
+  needs: Needs,
   tell: TellCapabilities,
   { signal, timeoutMs }: CsiCallOptions & { timeoutMs: number },
 ): Promise<void> {
-  for (const { list, anyOf } of needs) {
+  for (const need of needs) {
+    if (!need) continue
+    const { list, anyOf } = need
     const told = tell(list)
     const { names } = told instanceof Promise ? await inTime(rpc, told, timeoutMs, signal) : told
     if (anyOf.some((name) => names.includes(name))) continue

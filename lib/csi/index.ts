@@ -8,7 +8,8 @@ export {
   type CsiOptions,
   type CsiTarget,
 } from './client.js'
-export type { CapabilityList, CsiOperations } from './operations.js'
+export type { CapabilityList } from './needs.js'
+export type { CsiOperations } from './operations.js'
 export { outcomeOf, type CallOutcome } from './status.js'
 export { retryDelayMs, retryPolicy, type Failure, type RetryPolicy, type RetryRule } from './retry-policy.js'
 export { parseCsiPlugin } from './csi-plugin.js'

@@ -1,7 +1,5 @@
 import type { Capabilities } from '../plugin/fingerprint.js'
 import type { Reads, Writes } from './codec.js'
-import type { _csi_v1_ControllerServiceCapability_RPC_Type as ControllerCapability } from './generated/csi/v1/ControllerServiceCapability.js'
-import type { _csi_v1_NodeServiceCapability_RPC_Type as NodeCapability } from './generated/csi/v1/NodeServiceCapability.js'
 import { nothing, type NoFields } from './message.js'
 import * as controller from './messages/controller.js'
 import { storageHealth, type NodeGetStorageHealthResponse } from './messages/health.js'
@@ -10,6 +8,7 @@ import * as node from './messages/node.js'
 import type { PageRequest, VolumeRequest, WithSecrets } from './messages/shared.js'
 import * as metadata from './messages/snapshot-metadata.js'
 import * as snapshot from './messages/snapshot.js'
+import { need, needsOfUse, type Needs } from './needs.js'
 import type { AnyCsiRpc, WireRequest, WireResponse } from './rpcs.js'
 
 /** What each call takes, and what it answers. */
@@ -94,21 +93,12 @@ export interface CsiOperations {
   NodeGetStorageHealth: [WithSecrets, NodeGetStorageHealthResponse]
 }
 
-/** Which of a plugin's lists a capability is in. */
-export type CapabilityList = 'plugin' | 'controller' | 'groupController' | 'node'
-
-/** A capability a call needs: any one of the names is enough. */
-export interface Need {
-  list: CapabilityList
-  anyOf: readonly string[]
-}
-
 /** How a call is made of what it takes, and its answer read. */
 export interface Operation<Request, Response, WireRequest, WireResponse> {
   request: Writes<Request, WireRequest>
   response: Reads<WireResponse, Response>
   /** What the plugin has to advertise for it. Default: nothing. */
-  needs?: (request: Request) => readonly Need[]
+  needs?: Needs | ((request: Request) => Needs)
   /** Something is done, so that it may take long, and is not to be done twice at the same time. */
   changes?: true
 }
@@ -122,24 +112,18 @@ type Operations = {
   >
 }
 
-const byController = (...anyOf: (keyof typeof ControllerCapability)[]): (() => readonly Need[]) => {
-  const needs = [{ list: 'controller', anyOf }] as const
-  return () => needs
-}
-const byNode = (...anyOf: (keyof typeof NodeCapability)[]): (() => readonly Need[]) => {
-  const needs = [{ list: 'node', anyOf }] as const
-  return () => needs
-}
-const byGroup = (): readonly Need[] => [{ list: 'groupController', anyOf: ['CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT'] }]
-const byPlugin = (): readonly Need[] => [{ list: 'plugin', anyOf: ['SNAPSHOT_METADATA_SERVICE'] }]
-
-const creates = byController('CREATE_DELETE_VOLUME')
-const clones = byController('CLONE_VOLUME')
-const modifies = byController('MODIFY_VOLUME')
-const attaches = byController('PUBLISH_UNPUBLISH_VOLUME')
-const attachesReadonly = byController('PUBLISH_READONLY')
-const snapshots = byController('CREATE_DELETE_SNAPSHOT')
-const tellsVolumeHealth = byController('GET_VOLUME_HEALTH', 'LIST_VOLUME_HEALTH') // who lists it, gives it
+const creates = need('controller', 'CREATE_DELETE_VOLUME')
+const clones = need('controller', 'CLONE_VOLUME')
+const modifies = need('controller', 'MODIFY_VOLUME')
+const attaches = need('controller', 'PUBLISH_UNPUBLISH_VOLUME')
+const attachesReadonly = need('controller', 'PUBLISH_READONLY')
+const takesSnapshots = need('controller', 'CREATE_DELETE_SNAPSHOT')
+const tellsVolumeHealth = need('controller', 'GET_VOLUME_HEALTH', 'LIST_VOLUME_HEALTH') // who lists it, gives it
+const takesGroups = need('groupController', 'CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT')
+const tellsMetadata = need('plugin', 'SNAPSHOT_METADATA_SERVICE')
+const placesVolumes = need('plugin', 'VOLUME_ACCESSIBILITY_CONSTRAINTS')
+const placesSnapshots = need('plugin', 'SNAPSHOT_ACCESSIBILITY_CONSTRAINTS')
+const stages = need('node', 'STAGE_UNSTAGE_VOLUME')
 
 const capabilities = { request: nothing, response: identity.rpcCapabilities }
 const changes = true
@@ -153,118 +137,144 @@ export const operations: Operations = {
   CreateVolume: {
     request: controller.requests.createVolume,
     response: controller.responses.createVolume,
-    needs: ({ volumeContentSource, mutableParameters = {} }) => [
-      ...creates(),
-      ...(volumeContentSource?.kind === 'volume' ? clones() : []),
-      ...(Object.keys(mutableParameters).length > 0 ? modifies() : []),
+    needs: ({ volumeCapabilities, volumeContentSource, mutableParameters = {}, accessibilityRequirements }) => [
+      creates,
+      volumeContentSource?.kind === 'volume' && clones,
+      Object.keys(mutableParameters).length > 0 && modifies,
+      accessibilityRequirements !== undefined && placesVolumes,
+      ...needsOfUse('controller', volumeCapabilities),
     ],
     changes,
   },
-  DeleteVolume: { request: controller.requests.volume, response: nothing, needs: creates, changes },
+  DeleteVolume: { request: controller.requests.volume, response: nothing, needs: [creates], changes },
   ControllerPublishVolume: {
     request: controller.requests.publish,
     response: controller.responses.publish,
-    needs: ({ readonly = false }) => [...attaches(), ...(readonly ? attachesReadonly() : [])],
+    needs: ({ readonly = false, volumeCapability }) => [
+      attaches,
+      readonly && attachesReadonly,
+      ...needsOfUse('controller', [volumeCapability]),
+    ],
     changes,
   },
   ControllerUnpublishVolume: {
     request: controller.requests.unpublish,
     response: nothing,
-    needs: attaches,
+    needs: [attaches],
     changes,
   },
+  // May ask of a plugin what it does not know: what it confirms tells.
   ValidateVolumeCapabilities: { request: controller.requests.validate, response: controller.responses.validate },
   ListVolumes: {
     request: controller.requests.page,
     response: controller.responses.volumes,
-    needs: byController('LIST_VOLUMES'),
+    needs: [need('controller', 'LIST_VOLUMES')],
   },
   GetCapacity: {
     request: controller.requests.capacity,
     response: controller.responses.capacity,
-    needs: byController('GET_CAPACITY'),
+    needs: ({ volumeCapabilities = [], accessibleTopology }) => [
+      need('controller', 'GET_CAPACITY'),
+      accessibleTopology !== undefined && placesVolumes,
+      ...needsOfUse('controller', volumeCapabilities),
+    ],
   },
   ControllerGetCapabilities: capabilities,
   CreateSnapshot: {
     request: snapshot.requests.create,
     response: snapshot.responses.snapshot,
-    needs: snapshots,
+    needs: ({ accessibilityRequirements }) => [
+      takesSnapshots,
+      accessibilityRequirements !== undefined && placesSnapshots,
+    ],
     changes,
   },
-  DeleteSnapshot: { request: snapshot.requests.snapshot, response: nothing, needs: snapshots, changes },
+  DeleteSnapshot: { request: snapshot.requests.snapshot, response: nothing, needs: [takesSnapshots], changes },
   ListSnapshots: {
     request: snapshot.requests.list,
     response: snapshot.responses.list,
-    needs: byController('LIST_SNAPSHOTS'),
+    needs: [need('controller', 'LIST_SNAPSHOTS')],
   },
   GetSnapshot: {
     request: snapshot.requests.snapshot,
     response: snapshot.responses.snapshot,
-    needs: byController('GET_SNAPSHOT'),
+    needs: [need('controller', 'GET_SNAPSHOT')],
   },
   ControllerExpandVolume: {
     request: controller.requests.expand,
     response: controller.responses.expand,
-    needs: byController('EXPAND_VOLUME'),
+    needs: ({ volumeCapability }) => [
+      need('controller', 'EXPAND_VOLUME'),
+      ...needsOfUse('controller', [volumeCapability]),
+    ],
     changes,
   },
   ControllerGetVolume: {
     request: controller.requests.get,
     response: controller.responses.get,
-    needs: byController('GET_VOLUME'),
+    needs: [need('controller', 'GET_VOLUME')],
   },
-  ControllerModifyVolume: { request: controller.requests.modify, response: nothing, needs: modifies, changes },
+  ControllerModifyVolume: { request: controller.requests.modify, response: nothing, needs: [modifies], changes },
   ControllerGetVolumeHealth: {
     request: controller.requests.volume,
     response: controller.responses.health,
-    needs: tellsVolumeHealth,
+    needs: [tellsVolumeHealth],
   },
   ControllerListVolumeHealth: {
     request: controller.requests.secretPage,
     response: controller.responses.healths,
-    needs: byController('LIST_VOLUME_HEALTH'),
+    needs: [need('controller', 'LIST_VOLUME_HEALTH')],
   },
 
   GroupControllerGetCapabilities: capabilities,
   CreateVolumeGroupSnapshot: {
     request: snapshot.requests.createGroup,
     response: snapshot.responses.group,
-    needs: byGroup,
+    needs: [takesGroups],
     changes,
   },
-  DeleteVolumeGroupSnapshot: { request: snapshot.requests.group, response: nothing, needs: byGroup, changes },
-  GetVolumeGroupSnapshot: { request: snapshot.requests.group, response: snapshot.responses.group, needs: byGroup },
+  DeleteVolumeGroupSnapshot: { request: snapshot.requests.group, response: nothing, needs: [takesGroups], changes },
+  GetVolumeGroupSnapshot: {
+    request: snapshot.requests.group,
+    response: snapshot.responses.group,
+    needs: [takesGroups],
+  },
 
   GetMetadataAllocated: {
     request: metadata.requests.allocated,
     response: metadata.snapshotMetadata,
-    needs: byPlugin,
+    needs: [tellsMetadata],
   },
-  GetMetadataDelta: { request: metadata.requests.delta, response: metadata.snapshotMetadata, needs: byPlugin },
+  GetMetadataDelta: { request: metadata.requests.delta, response: metadata.snapshotMetadata, needs: [tellsMetadata] },
 
   NodeStageVolume: {
     request: node.requests.stage,
     response: nothing,
-    needs: byNode('STAGE_UNSTAGE_VOLUME'),
+    needs: ({ volumeCapability }) => [stages, ...needsOfUse('node', [volumeCapability])],
     changes,
   },
   NodeUnstageVolume: {
     request: node.requests.unstage,
     response: nothing,
-    needs: byNode('STAGE_UNSTAGE_VOLUME'),
+    needs: [stages],
     changes,
   },
-  NodePublishVolume: { request: node.requests.publish, response: nothing, changes },
+  NodePublishVolume: {
+    request: node.requests.publish,
+    response: nothing,
+    needs: ({ volumeCapability }) => needsOfUse('node', [volumeCapability]),
+    changes,
+  },
   NodeUnpublishVolume: { request: node.requests.unpublish, response: nothing, changes },
   NodeGetVolumeStats: {
     request: node.requests.stats,
     response: node.responses.stats,
-    needs: byNode('GET_VOLUME_STATS'),
+    needs: [need('node', 'GET_VOLUME_STATS')],
   },
   NodeExpandVolume: {
     request: node.requests.expand,
     response: node.responses.expand,
-    needs: byNode('EXPAND_VOLUME'),
+    needs: ({ volumeCapability }) => [need('node', 'EXPAND_VOLUME'), ...needsOfUse('node', [volumeCapability])],
     changes,
   },
   NodeGetCapabilities: capabilities,
@@ -272,11 +282,11 @@ export const operations: Operations = {
   NodeGetVolumeHealth: {
     request: node.requests.health,
     response: controller.responses.health,
-    needs: byNode('GET_VOLUME_HEALTH'),
+    needs: [need('node', 'GET_VOLUME_HEALTH')],
   },
   NodeGetStorageHealth: {
     request: node.requests.storageHealth,
     response: storageHealth,
-    needs: byNode('GET_STORAGE_HEALTH'),
+    needs: [need('node', 'GET_STORAGE_HEALTH')],
   },
 }

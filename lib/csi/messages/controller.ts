@@ -63,6 +63,7 @@ export interface CreateVolumeRequest extends WithSecrets {
   mutableParameters?: TextMap
   /** A volume as source is for plugins with CLONE_VOLUME. */
   volumeContentSource?: VolumeContentSource
+  /** For plugins with VOLUME_ACCESSIBILITY_CONSTRAINTS. */
   accessibilityRequirements?: TopologyRequirement
 }
 
@@ -122,6 +123,7 @@ export type ListVolumesResponse = Page<ListedVolume>
 export interface GetCapacityRequest {
   volumeCapabilities?: readonly VolumeCapability[]
   parameters?: TextMap
+  /** For plugins with VOLUME_ACCESSIBILITY_CONSTRAINTS. */
   accessibleTopology?: Topology
 }
 

@@ -15,7 +15,10 @@ import { nothing, request, response } from '../message.js'
 
 const modes = wire._csi_v1_VolumeCapability_AccessMode_Mode
 
-/** How many nodes may write and read, and, where it is a single node, how many writers there may be on it. */
+/**
+ * How many nodes may write and read, and, where it is a single node, how many writers there may be on it: SINGLE_NODE_SINGLE_WRITER and
+ * SINGLE_NODE_MULTI_WRITER are for plugins with the latter.
+ */
 export type AccessMode = KnownName<keyof typeof modes>
 
 /** A file system, of the type the driver chooses unless one is given. */
