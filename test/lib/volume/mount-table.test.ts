@@ -159,6 +159,12 @@ describe('a mount table', () => {
     expect(isReadonly(at('/'))).to.be.false
   })
 
+  it('says what cannot be written, as a file system cannot that the kernel has stopped after an error', () => {
+    expect(isReadonly(only('1 2 8:1 / /a ro - ext4 /dev/sda1 rw'))).to.be.true
+    expect(isReadonly(only('1 2 8:1 / /a rw - ext4 /dev/sda1 ro,errors=remount-ro'))).to.be.true
+    expect(isReadonly(only('1 2 8:1 / /a rw - ext4 /dev/sda1 rw,errors=remount-ro'))).to.be.false
+  })
+
   it('is refused where a line is none of it, and that line is shown', async () => {
     for (const line of [
       '',
@@ -318,7 +324,7 @@ describe('the mount table of this machine', () => {
     mount('--make-private', scratch.path)
   })
   afterEach(() => {
-    umount('--recursive', '--lazy', scratch.path)
+    umount('--lazy', scratch.path)
     scratch[Symbol.dispose]()
   })
 
