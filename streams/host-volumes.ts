@@ -147,6 +147,7 @@ export async function openVolumes(init: VolumesInit): Promise<{
 function volumePorts({ store, registry, health, clients, volumeRoot, secrets }: VolumesInit): VolumePorts {
   const newestHealthy = (type: PluginType, name: string): PluginInfo | undefined =>
     registry.instances(type, name).find((instance) => health.get(instanceKey(instance))?.healthy)
+  const made = new Map<string, CsiClient>()
   return {
     store,
     files: volumeFiles(),
@@ -159,7 +160,12 @@ function volumePorts({ store, registry, health, clients, volumeRoot, secrets }: 
       )
       return newestHealthy(type, name) ?? firstValue(found$, `waiting for ${nameOf({ type, name })}`, { signal })
     },
-    client: (type, name) => clients.of(type, nameOf({ type, name }), () => registry.instances(type, name)) as CsiClient,
+    client: (type, name) => {
+      const what = nameOf({ type, name })
+      const client = made.get(what) ?? (clients.of(type, what, () => registry.instances(type, name)) as CsiClient)
+      made.set(what, client)
+      return client
+    },
     checkAccess,
     check: checkRequest,
     secrets: async (request) => {

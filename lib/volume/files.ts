@@ -1,5 +1,6 @@
 import { readFileSync, rmdirSync } from 'node:fs'
 import { mkdir, realpath } from 'node:fs/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { basename, dirname, join } from 'node:path'
 import { PlugstreamError } from '../errors.js'
 import { mountError } from './errors.js'
@@ -12,31 +13,57 @@ const capSysAdmin = 1n << 21n
 
 /** The machine's own. */
 export function volumeFiles(): VolumeFiles {
+  const roots = new Map<string, Promise<string>>()
+  /** The root of a plugin does not move while it is in use. */
+  const realRoot = (root: string): Promise<string> => {
+    const real = roots.get(root) ?? realpath(root)
+    roots.set(root, real)
+    real.catch(() => roots.delete(root))
+    return real
+  }
   return {
     expectsMounts: mayMount(),
-    mounts: process.platform === 'linux' ? readMountTable : () => Promise.resolve(undefined),
-    makeDirectory,
+    mounts: process.platform === 'linux' ? shared(readMountTable) : () => Promise.resolve(undefined),
+    placeOf: (root, path) => placeOf(realRoot, root, path),
+    makeDirectory: (root, path) => placeOf(realRoot, root, path).then(makeDirectory),
     removeIfEmpty,
     look: (path, signal) => pathState(path, { signal }),
   }
 }
 
-/**
- * Nothing is looked up at `path` itself, where a dead mount may be: making a directory that is there fails without that.
- */
-async function makeDirectory(root: string, path: string): Promise<string> {
+/** Nothing is looked up at `path` itself, where a dead mount may be. */
+async function placeOf(realRootOf: (root: string) => Promise<string>, root: string, path: string): Promise<string> {
+  const above = dirname(path)
   try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-    const [realRoot, directory] = await Promise.all([realpath(root), realpath(dirname(path))])
+    await mkdir(above, { recursive: true, mode: 0o700 })
+    const [realRoot, real] = await Promise.all([realRootOf(root), realpath(above)])
     // Plugins write below the root, and could lead the host out of it.
-    if (directory !== realRoot && !directory.startsWith(`${realRoot}/`))
-      throw mountError(`${dirname(path)} leads to ${directory}, which is not below ${root}`, path)
-    await mkdir(path, 0o700).catch((failure: unknown) => {
-      if ((failure as NodeJS.ErrnoException).code !== 'EEXIST') throw failure
-    })
-    return join(directory, basename(path))
+    if (real === realRoot || real.startsWith(`${realRoot}/`)) return join(real, basename(path))
+    throw mountError(`${above} leads to ${real}, which is not below ${root}`, path)
   } catch (failure) {
+    throw PlugstreamError.from(failure, 'ERR_MOUNT', `making ${above}`, { details: { path } })
+  }
+}
+
+/** Making a directory that is there fails without a look at what is mounted on it. */
+async function makeDirectory(path: string): Promise<void> {
+  try {
+    await mkdir(path, 0o700)
+  } catch (failure) {
+    if ((failure as NodeJS.ErrnoException).code === 'EEXIST') return
     throw PlugstreamError.from(failure, 'ERR_MOUNT', `making ${path}`, { details: { path } })
+  }
+}
+
+/** Who asks before the next read has begun shares it: with many volumes at once the table is long, and read for all of them. */
+function shared<T>(read: () => Promise<T>): () => Promise<T> {
+  let next: Promise<T> | undefined
+  return () => {
+    next ??= nextTurn().then(() => {
+      next = undefined
+      return read()
+    })
+    return next
   }
 }
 

@@ -1,20 +1,19 @@
-import { join } from 'node:path'
 import { PlugstreamError } from '../errors.js'
 import { mountError } from './errors.js'
 import { isReadonly, mountsAt, mountsBelow, type Mount } from './mount-table.js'
 import type { VolumeFiles } from './ports.js'
 
 /**
- * What the mount table says of one path, `directory` being free of symbolic links. Where mounts cannot be seen, or the table changes
+ * What the mount table says of one path, which is free of symbolic links. Where mounts cannot be seen, or the table changes
  * faster than it can be read, nothing is known, and nothing is held against the plugin.
  */
 export class MountCheck {
   readonly path: string
   readonly #files: Pick<VolumeFiles, 'mounts' | 'expectsMounts'>
 
-  constructor(files: Pick<VolumeFiles, 'mounts' | 'expectsMounts'>, directory: string, name: string) {
+  constructor(files: Pick<VolumeFiles, 'mounts' | 'expectsMounts'>, path: string) {
     this.#files = files
-    this.path = join(directory, name)
+    this.path = path
   }
 
   /** Something is mounted there that is none of ours: it is neither hidden nor taken for the volume. @throws ERR_MOUNT. */

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
 import { normalize } from 'node:path/posix'
 import { PlugstreamError } from '../errors.js'
 
@@ -36,13 +36,23 @@ const readTries = 10
  */
 export async function readMountTable(): Promise<Mount[]> {
   if (process.platform !== 'linux') throw new PlugstreamError('ERR_MOUNT', 'mount tables are read on Linux only')
-  return parseMountTable(await readTwice(() => readFile('/proc/self/mountinfo', 'utf8')))
+  const isOnePiece = (text: string): boolean => Buffer.byteLength(text) <= onePieceBytes
+  // At once, and not by libuv's threads: it is memory of the kernel, and comes also where all of those hang in dead mounts.
+  const read = () => Promise.resolve(readFileSync('/proc/self/mountinfo', 'utf8'))
+  return parseMountTable(await readTwice(read, isOnePiece))
 }
 
-/** What `read` gives twice in a row. */
-export async function readTwice(read: () => Promise<string>): Promise<string> {
+/** As much as the kernel gives in one piece, which is a page: then nothing can have changed within. */
+const onePieceBytes = 4_000
+
+/** What `read` gives twice in a row, or in one piece. */
+export async function readTwice(
+  read: () => Promise<string>,
+  isOnePiece: (text: string) => boolean = () => false,
+): Promise<string> {
   try {
     let before = await read()
+    if (isOnePiece(before)) return before
     for (let tries = 1; tries < readTries; tries++) {
       const text = await read()
       if (text === before) return text

@@ -1,4 +1,4 @@
-import { basename, dirname } from 'node:path'
+import { dirname } from 'node:path'
 import type { CsiClient } from '../csi/client.js'
 import type { Secrets } from '../csi/messages/shared.js'
 import { isNotFound, isUnsupported } from './errors.js'
@@ -50,8 +50,7 @@ export async function stage(
 
 /** A place for a new use, on which nothing is mounted from elsewhere. @throws ERR_MOUNT. */
 export async function checkFree({ files }: NodePlugin, root: string, path: string): Promise<void> {
-  const directory = await files.makeDirectory(root, dirname(path))
-  await new MountCheck(files, directory, basename(path)).mustBeFree()
+  await new MountCheck(files, await files.placeOf(root, path)).mustBeFree()
 }
 
 /** @throws ERR_MOUNT where nothing is mounted there after the plugin's OK. */
@@ -62,8 +61,7 @@ export async function publish(
   limits: Limits,
 ): Promise<void> {
   const { readonly = false, ...volumeCapability } = access
-  const directory = await files.makeDirectory(record.root, dirname(path))
-  const check = new MountCheck(files, directory, basename(path))
+  const check = new MountCheck(files, await files.placeOf(record.root, path))
   const request = {
     volumeId: record.volumeId,
     targetPath: seen(path),
@@ -103,7 +101,7 @@ async function undo(
   path: string,
   call: () => Promise<unknown>,
 ): Promise<void> {
-  const check = new MountCheck(files, await files.makeDirectory(root, dirname(path)), basename(path))
+  const check = new MountCheck(files, await files.placeOf(root, path))
   try {
     await call()
   } catch (failure) {

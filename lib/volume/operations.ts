@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { csiOperationTimeoutMs, volumesAtOnce } from '../defaults.js'
 import { Unfinished } from '../unfinished.js'
 import { limited, type Limits } from './limits.js'
@@ -10,6 +11,10 @@ export class Operations {
   readonly #places = new Turns(volumesAtOnce)
   readonly #closing = new AbortController()
   readonly #unfinished = new Unfinished()
+
+  constructor() {
+    setMaxListeners(0, this.#closing.signal) // each operation under way has one
+  }
 
   get isClosed(): boolean {
     return this.#closing.signal.aborted

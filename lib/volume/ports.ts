@@ -13,8 +13,10 @@ export interface VolumeFiles {
   readonly expectsMounts: boolean
   /** What is mounted; undefined where that cannot be seen. */
   mounts: () => Promise<readonly Mount[] | undefined>
-  /** Makes a directory below `root`, for its owner alone, and gives its path without symbolic links. @throws ERR_MOUNT. */
-  makeDirectory: (root: string, path: string) => Promise<string>
+  /** Makes the directories above a path below `root`, for their owner alone, and gives it without symbolic links. @throws ERR_MOUNT. */
+  placeOf: (root: string, path: string) => Promise<string>
+  /** The same, and makes the directory itself. @throws ERR_MOUNT. */
+  makeDirectory: (root: string, path: string) => Promise<void>
   /** Removes a directory if it is empty, at once; anything else stays. */
   removeIfEmpty: (path: string) => void
   /** Looked at by another process, since a look at a dead mount may never end. */

@@ -302,12 +302,10 @@ export class VolumeManager {
 
   /** Removes the directories of an alloc that has nothing mounted any more. */
   #prune(root: string, { allocId, path }: Claim): void {
-    const all = [...this.#held.values()].flatMap(({ record }) => record.claims)
     const top = allocPath(root, allocId)
-    for (let at = dirname(path); at.startsWith(top); at = dirname(at)) {
-      if (all.some((claim) => claim.path.startsWith(`${at}/`))) return
-      this.#ports.files.removeIfEmpty(at)
-    }
+    for (const { record } of this.#held.values())
+      if (record.claims.some((claim) => claim.path.startsWith(`${top}/`))) return
+    for (let at = dirname(dirname(path)); at.startsWith(top); at = dirname(at)) this.#ports.files.removeIfEmpty(at)
   }
 
   #hold(key: string, record: HeldVolume['record']): HeldVolume {

@@ -11,8 +11,8 @@ export class PluginProcess {
   })
 
   /** The instant at which it listens. */
-  listen(socketPath: string): Promise<number> {
-    return this.#tell({ kind: 'listen', socketPath })
+  listen(socketPath: string, latencyMs = 0): Promise<number> {
+    return this.#tell({ kind: 'listen', socketPath, latencyMs })
   }
 
   async stopListening(socketPath: string): Promise<void> {

@@ -196,7 +196,8 @@ export async function fakeHost(
     files: {
       expectsMounts: true,
       mounts: plugin.mounts,
-      makeDirectory: async (_root, path) => path,
+      placeOf: async (_root, path) => path,
+      makeDirectory: async () => undefined,
       removeIfEmpty: () => undefined,
       look: async (path) => ({ state: plugin.pathStates.get(path) ?? 'directory', description: `looked at ${path}` }),
     },

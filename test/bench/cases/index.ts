@@ -1,10 +1,19 @@
 import type { Bench } from '../bench.js'
 import { holding } from './holding.js'
 import { losing } from './losing.js'
+import { mounting } from './mounting.js'
 import { registering } from './registering.js'
 import { restoring } from './restoring.js'
 import { saving } from './saving.js'
 import { tellings } from './telling.js'
 
 /** Every bench, in the order they are run. */
-export const benches: readonly Bench[] = [registering, ...losing, ...saving, ...tellings, restoring, ...holding]
+export const benches: readonly Bench[] = [
+  registering,
+  ...losing,
+  ...saving,
+  ...tellings,
+  restoring,
+  ...holding,
+  ...mounting,
+]

@@ -278,6 +278,12 @@ describe('reading the mount table', () => {
   it('reads again until nothing has changed in between', async () => {
     const reader = reading('torn', 'a', 'b', 'b', 'c')
     expect(await readTwice(reader.read)).to.equal('b')
+    expect(
+      await readTwice(
+        () => Promise.resolve('whole'),
+        () => true,
+      ),
+    ).to.equal('whole')
     expect(reader.count).to.equal(4)
   })
 
