@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { mountsBelow } from '../interop/mounts.js'
-import { aDriverStory, created, describeWithMounts, diskDriver, mountAccess } from './volumes-support.js'
+import { aDriverStory, describeWithMounts, diskDriver, mountAccess } from './volumes-support.js'
 
 const mib = 2n ** 20n
 
