@@ -49,7 +49,7 @@ export async function limited<T>(
   work: (limits: Limits) => Promise<T>,
 ): Promise<T> {
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalidOption('signal', signal, 'an AbortSignal')
-  if (!(timeoutMs >= 1 && timeoutMs <= longestTimeoutMs))
+  if (!(Number.isFinite(timeoutMs) && timeoutMs >= 1 && timeoutMs <= longestTimeoutMs))
     throw invalidOption('timeoutMs', timeoutMs, `a number of ms from 1 to ${longestTimeoutMs}`)
   const stop = new AbortController()
   const limits = new Limits(doing, stop.signal, now() + timeoutMs)
