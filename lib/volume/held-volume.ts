@@ -83,7 +83,8 @@ export class HeldVolume {
   published({ path }: Claim): void {
     this.#published.add(path)
     this.#stale.delete(path)
-    this.solved(path)
+    this.#problems.delete(path)
+    this.#changed()
   }
 
   stale({ path }: Claim, problem: string): void {
@@ -95,7 +96,8 @@ export class HeldVolume {
   unpublished({ path }: Pick<Claim, 'path'>): void {
     this.#published.delete(path)
     this.#stale.delete(path)
-    this.solved(path)
+    this.#problems.delete(path)
+    this.#changed()
   }
 
   wanted(path: string, isWanted: boolean): void {
