@@ -1,19 +1,20 @@
 // The tour: `npm start`, or `npm start -- --once` to end by itself. It shows, with real drivers as processes, what a host is told and
 // how long each thing takes. Everything it makes is in a scratch directory, and gone afterwards.
 import { once as event } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openHost, processDriver, runTasks } from 'plugstream'
 import type { HostPorts, PluginHost, RestartRequest, TaskEvent, TaskOrder, TaskSpec } from 'plugstream'
 import { filter, firstValueFrom, lastValueFrom, share, Subject, timeout, type Observable } from 'rxjs'
 import { hostpathCommand } from './hostpath-driver/command.js'
-import { chapter, narrate, narrateTasks, Stopwatch, table } from './tour/narrator.js'
+import { chapter, narrate, narrateTasks, say, Stopwatch, table } from './tour/narrator.js'
 
 const staysUp = !process.argv.includes('--once')
 const scratch = await mkdtemp(join(tmpdir(), 'plugstream-tour-'))
 const stateDir = join(scratch, 'state')
 const patienceMs = 30_000
+const access = { kind: 'mount', accessMode: 'SINGLE_NODE_WRITER' } as const
 
 // The tasks are run beside the host, so that they go on while it is closed and opened again: what happens to them reaches whichever
 // host is open, and what that one asks for reaches them.
@@ -66,7 +67,17 @@ async function tour(): Promise<void> {
   await Promise.all(['disk-1', 'files-1', 'files-2'].map((allocId) => healthIs(allocId, true)))
   lap()
 
-  chapter('The monolith is killed')
+  chapter('A volume is made, mounted for an alloc, and written to')
+  const made = watch.lap('making a volume')
+  const { volume } = await host.volumes.create({ plugin: 'disk', name: 'notes', volumeCapabilities: [access] })
+  made()
+  const notes = { plugin: 'disk', volumeId: volume.volumeId, allocId: 'web-1', access }
+  const mounting = watch.lap('attaching, staging and publishing it')
+  const { path } = await host.volumes.mount({ ...notes, volumeContext: volume.volumeContext })
+  mounting()
+  await writeFile(join(path, 'note'), 'written before the driver was killed')
+
+  chapter('The monolith is killed, with the volume mounted')
   const started = await first
   const killed = [watch.lap('SIGKILL until the health event'), watch.lap('SIGKILL until it runs again')] as const
   const recovered = watch.lap('SIGKILL until it is healthy again')
@@ -75,6 +86,7 @@ async function tour(): Promise<void> {
   await healthIs('disk-1', false).then(killed[0])
   await again
   await healthIs('disk-1', true).then(recovered)
+  say('volume', `its note says: ${await readFile(join(path, 'note'), 'utf8')}`)
 
   chapter('A newer version starts beside the older one, and is stopped again')
   const newer = watch.lap('start of a newer version until it is current')
@@ -93,6 +105,13 @@ async function tour(): Promise<void> {
   host = await open()
   await Promise.all(['disk-1', 'files-1', 'files-2'].map((allocId) => healthIs(allocId, true))).then(restored)
   await next(host.node$, ({ instances }) => instances.every(({ fingerprint }) => fingerprint?.healthy))
+  await next(host.volumes.state$, ([held]) => held?.claims[0]?.phase === 'mounted')
+
+  chapter('The volume, held all the while, is unmounted and deleted')
+  const unmounting = watch.lap('unpublishing, unstaging and detaching it')
+  await host.volumes.unmount(notes)
+  unmounting()
+  await host.volumes.delete({ plugin: 'disk', volumeId: volume.volumeId })
 
   chapter('What the host knows, and how long it took')
   table(await firstValueFrom(host.node$))
@@ -102,6 +121,9 @@ async function tour(): Promise<void> {
 /** Stops the drivers and closes the host; also where the tour was left half-way. */
 async function end(): Promise<void> {
   chapter('The drivers are stopped')
+  for (const { plugin, volumeId, claims } of host.volumes.list())
+    for (const { allocId } of claims)
+      await host.volumes.unmount({ plugin, volumeId, allocId, access }, { timeoutMs: patienceMs })
   const stopped = lastValueFrom(taskEvent$, { defaultValue: undefined })
   for (const allocId of ['disk-1', 'files-1', 'files-2', 'files-3']) {
     input$.next({ order: 'stop', allocId, taskName: 'driver' })

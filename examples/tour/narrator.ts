@@ -14,7 +14,7 @@ export function chapter(title: string): void {
 }
 
 /** A line for everything a host tells. */
-export function narrate({ registry, health$, fingerprint$, note$, problem$ }: PluginHost): void {
+export function narrate({ registry, volumes, health$, fingerprint$, note$, problem$ }: PluginHost): void {
   registry.watch$.subscribe(({ kind, plugin, current, seq, restored }) => {
     const { type, name, allocId, version } = plugin
     const how = restored ? 'restored' : kind
@@ -25,7 +25,11 @@ export function narrate({ registry, health$, fingerprint$, note$, problem$ }: Pl
   })
   fingerprint$.pipe(filter(({ healthy }) => healthy)).subscribe(({ plugin: { allocId, type }, controller, node }) => {
     const names = [...(controller?.names ?? []), ...(node?.names ?? [])]
-    say('fingerprint', `${allocId} ${type}${node ? `, node id ${node.id}` : ''}: ${names.join(' ')}`)
+    const some = `${names.slice(0, 3).join(' ')} and ${names.length - 3} more`
+    say('fingerprint', `${allocId} ${type}${node ? `, node id ${node.id}` : ''}: ${some}`)
+  })
+  volumes.event$.subscribe(({ kind, volumeId, allocId, message }) => {
+    say('volume', `${kind} ${allocId === undefined ? '' : `${volumeId} for ${allocId}: `}${message}`)
   })
   note$.subscribe(({ task, kind, message }) => say('note', `${task.allocId} ${kind}: ${message}`))
   problem$.subscribe(({ code, message }) => say('problem', `${code} ${message}`))

@@ -96,14 +96,16 @@ describe('examples', function () {
     expect(text.split('\n').length).to.be.lessThan(60)
   })
 
-  it("the README's host is the one that runs", async () => {
-    const between = (text: string, from: string, to: string): string =>
-      text.slice(text.indexOf(from) + from.length, text.indexOf(to)).replace(/\s+/g, '')
-    const example = await readFile(join(root, 'examples/host.ts'), 'utf8')
-    const readme = await readFile(join(root, 'README.md'), 'utf8')
-    const block = /<!-- run by the tests: examples\/host\.ts -->\s*```ts\n(.*?)```/s.exec(readme)?.[1]
-    expect(block?.replace(/\s+/g, '')).to.equal(between(example, '// README: from here', '// README: to here'))
-  })
+  for (const name of ['host', 'volumes'])
+    it(`the README's ${name} is the one that runs`, async () => {
+      const between = (text: string, from: string, to: string): string =>
+        text.slice(text.indexOf(from) + from.length, text.indexOf(to)).replace(/\s+/g, '')
+      const example = await readFile(join(root, `examples/${name}.ts`), 'utf8')
+      const readme = await readFile(join(root, 'README.md'), 'utf8')
+      const [, rest = ''] = readme.split(`<!-- run by the tests: examples/${name}.ts -->`)
+      const block = /^\s*```ts\n(.*?)```/s.exec(rest)?.[1]
+      expect(block?.replace(/\s+/g, '')).to.equal(between(example, '// README: from here', '// README: to here'))
+    })
 })
 
 describe('the tour', function () {
@@ -115,10 +117,15 @@ describe('the tour', function () {
       /disk-1 registered as csi-controller disk 1\.0\.0/,
       /fingerprint\s+disk-1 csi-controller: .*CREATE_DELETE_VOLUME/,
       /disk-1 csi-node is unhealthy: task-exited/,
+      /volume\s+mounted volume-\S+ for web-1/,
       /disk-1 csi-controller is healthy/,
+      /its note says: written before the driver was killed/,
       /files-3 registered as csi-node files 2\.0\.0; current is files-3/,
       /files-3 deregistered as csi-node files 2\.0\.0; current is files-[12]/,
       /disk-1 restored as csi-controller disk 1\.0\.0/,
+      /volume\s+kept volume-\S+ for web-1/,
+      /volume\s+unmounted volume-\S+ for web-1/,
+      /volume\s+done deleteVolume/,
       /SIGKILL until the health event\s+[\d.]+ ms/,
     ]
     for (const step of steps) expect(output).to.match(step)
