@@ -53,9 +53,10 @@ export function takeMountRef(given: MountRef, checkAccess: CheckAccess): TakenMo
 
 /** A copy: its giver may use the object again. @throws ERR_OPTION_INVALID naming the field. */
 export function takeMount(given: MountRequest, checkAccess: CheckAccess): TakenRequest {
+  const ref = takeMountRef(given, checkAccess)
   const { secretsRef, volumeContext, publishContext } = given
   return {
-    ...takeMountRef(given, checkAccess),
+    ...ref,
     ...(secretsRef !== undefined && { secretsRef: name('secretsRef', secretsRef) }),
     ...(volumeContext !== undefined && { volumeContext: texts('volumeContext', volumeContext) }),
     ...(publishContext !== undefined && { publishContext: texts('publishContext', publishContext) }),
@@ -92,7 +93,7 @@ export function name(field: string, value: unknown): string {
 }
 
 function texts(field: string, value: TextMap): TextMap {
-  if (!isObject(value) || !Object.values(value).every((one) => typeof one === 'string'))
+  if (!isObject(value) || Array.isArray(value) || !Object.values(value).every((one) => typeof one === 'string'))
     throw invalidOption(field, value, 'an object of texts')
   return { ...value }
 }
