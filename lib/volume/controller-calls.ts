@@ -1,11 +1,10 @@
 import { messageOf, PlugstreamError } from '../errors.js'
-import { escapePathPart } from '../path-escape.js'
 import { Again } from './again.js'
 import type { ControllerAnswer, ControllerCall, ControllerRequest } from './controller-call.js'
 import { isUnknown } from './errors.js'
 import type { Limits } from './limits.js'
 import type { Operations } from './operations.js'
-import { callPrefix, decodeCall, encodeCall, type PendingCall } from './pending-call.js'
+import { callKey, callPrefix, decodeCall, encodeCall, type PendingCall } from './pending-call.js'
 import type { VolumePorts } from './ports.js'
 import { name, takeVolumeId } from './take-mount.js'
 import type { VolumeCallOptions, VolumeEvent, VolumeRef } from './volume.js'
@@ -102,7 +101,7 @@ export class ControllerCalls {
         this.#told('done', pending, `${call} of ${id}: done`)
         return answer
       } catch (failure) {
-        if (isUnknown(failure)) this.#again.later(keyOf(pending))
+        if (isUnknown(failure)) this.#again.later(callKey(pending))
         else await this.#forget(pending)
         this.#told('failed', pending, messageOf(failure))
         throw failure
@@ -124,13 +123,13 @@ export class ControllerCalls {
 
   /** The latest call about a thing is the one that counts: it follows on the one before, or undoes it. */
   async #save(pending: PendingCall): Promise<void> {
-    const key = keyOf(pending)
+    const key = callKey(pending)
     await this.#ports.store.save([{ kind: 'put', key, value: encodeCall(pending) }])
     this.#pending.set(key, pending)
   }
 
   async #forget(pending: PendingCall): Promise<void> {
-    const key = keyOf(pending)
+    const key = callKey(pending)
     await this.#ports.store.save([{ kind: 'delete', key }])
     this.#pending.delete(key)
   }
@@ -150,10 +149,6 @@ export class ControllerCalls {
   #told(kind: 'done' | 'failed', { plugin, call, id }: PendingCall, message: string): void {
     this.#event({ kind, plugin, volumeId: id, call, message, at: this.#ports.now() })
   }
-}
-
-function keyOf({ plugin, id }: PendingCall): string {
-  return `${callPrefix}${escapePathPart(plugin)}/${escapePathPart(id)}`
 }
 
 /** A copy: its giver may use the object again. @throws ERR_OPTION_INVALID naming the field. */

@@ -1,4 +1,5 @@
 import { messageOf } from '../errors.js'
+import { escapePathPart } from '../path-escape.js'
 import type { StoreRecord } from '../store/state-store.js'
 import type { ControllerCall } from './controller-call.js'
 import { corrupt, fieldsOf } from './stored.js'
@@ -18,30 +19,53 @@ export interface PendingCall {
 
 const schema = 1
 
+/** What each call changes. */
+const changes: Readonly<Record<ControllerCall, string>> = {
+  createVolume: 'volume',
+  deleteVolume: 'volume',
+  controllerPublishVolume: 'attachment',
+  controllerUnpublishVolume: 'attachment',
+  controllerExpandVolume: 'size',
+  controllerModifyVolume: 'parameters',
+  createSnapshot: 'snapshot',
+  deleteSnapshot: 'snapshot',
+  createVolumeGroupSnapshot: 'group-snapshot',
+  deleteVolumeGroupSnapshot: 'group-snapshot',
+}
+
+/** One for all calls that change the same: each follows on the one before, or undoes it. The attachment to a node is below that to all. */
+export function callKey({ plugin, call, id, request }: PendingCall): string {
+  const { nodeId } = request as { nodeId?: string }
+  const parts = [plugin, id, changes[call], ...(nodeId ? [nodeId] : [])]
+  return callPrefix + parts.map(escapePathPart).join('/')
+}
+
 /** JSON knows no bigint; of requests, only a capacity range has some. */
 export function encodeCall({ request, ...pending }: PendingCall): unknown {
-  const { capacityRange, ...rest } = request as { capacityRange?: Record<string, bigint> }
-  const sizes = capacityRange && Object.fromEntries(Object.entries(capacityRange).map(([k, v]) => [k, String(v)]))
-  return { schema, ...pending, request: { ...rest, ...(sizes && { capacityRange: sizes }) } }
+  return { schema, ...pending, request: withSizes(request, String) }
 }
 
 /** @throws ERR_STORE_CORRUPT, ERR_STORE_READ where a newer version wrote it; `details.key` says which. */
 export function decodeCall(record: StoreRecord): PendingCall {
+  const { key } = record
   const { plugin, call, id, request, secretsRef } = fieldsOf(record, schema) as Partial<PendingCall>
-  const texts = [plugin, call, id]
-  if (!texts.every((text) => typeof text === 'string' && text !== '') || typeof request !== 'object')
-    throw corrupt(record.key, 'a field is missing')
-  const { capacityRange, ...rest } = request as { capacityRange?: Record<string, string> }
+  const texts = [plugin, call, id, ...(secretsRef === undefined ? [] : [secretsRef])]
+  if (!texts.every((text) => typeof text === 'string' && text !== '') || typeof request !== 'object' || !request)
+    throw corrupt(key, 'a field is missing')
+  const pending = { plugin, call, id, ...(secretsRef !== undefined && { secretsRef }) } as PendingCall
+  if (!Object.hasOwn(changes, pending.call)) throw corrupt(key, 'its call is unknown')
   try {
-    const sizes = capacityRange && Object.fromEntries(Object.entries(capacityRange).map(([k, v]) => [k, BigInt(v)]))
-    return {
-      plugin: plugin as string,
-      call: call as ControllerCall,
-      id: id as string,
-      request: { ...rest, ...(sizes && { capacityRange: sizes }) },
-      ...(secretsRef !== undefined && { secretsRef }),
-    }
+    pending.request = withSizes(request, BigInt)
   } catch (failure) {
-    throw corrupt(record.key, messageOf(failure), failure)
+    throw corrupt(key, messageOf(failure), failure)
   }
+  if (callKey(pending) !== key) throw corrupt(key, 'it is the record of another call')
+  return pending
+}
+
+function withSizes(request: object, as: (size: string) => string | bigint): object {
+  const { capacityRange, ...rest } = request as { capacityRange?: Record<string, string> }
+  if (!capacityRange) return rest
+  const sizes = Object.entries(capacityRange).filter(([, size]: [string, unknown]) => size !== undefined)
+  return { ...rest, capacityRange: Object.fromEntries(sizes.map(([end, size]) => [end, as(size)])) }
 }
