@@ -1,5 +1,5 @@
 // A volume from its making to its deletion: `node --import tsx/esm examples/volumes.ts`.
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openHost, processDriver, runTasks, type VolumeAccess } from 'plugstream'
@@ -29,10 +29,7 @@ const disk = {
   {
     await using data = await host.volumes.mount({ plugin: 'disk', volumeId, volumeContext, allocId: 'web-1', access })
     await writeFile(join(data.path, 'hello'), 'world')
-    console.log(
-      await readFile(join(data.path, 'hello'), 'utf8'),
-      await host.volumes.health({ plugin: 'disk', volumeId }),
-    )
+    console.log(await host.volumes.health({ plugin: 'disk', volumeId }))
   } // unmounted here
   await host.volumes.delete({ plugin: 'disk', volumeId })
   // README: to here
