@@ -15,6 +15,11 @@ export function isUnknown(thrown: unknown): boolean {
   return thrown instanceof PlugstreamError && thrown.details['outcome'] === 'unknown'
 }
 
+/** The mount table says otherwise than the plugin. */
+export function isMountError(thrown: unknown): boolean {
+  return thrown instanceof PlugstreamError && thrown.code === 'ERR_MOUNT'
+}
+
 export function mountError(message: string, path: string, retryable = false): PlugstreamError {
   return new PlugstreamError('ERR_MOUNT', message, { retryable, details: { path } })
 }

@@ -23,6 +23,7 @@ export function volumeFiles(): VolumeFiles {
   }
   return {
     expectsMounts: mayMount(),
+    bootId: bootId(),
     mounts: process.platform === 'linux' ? shared(readMountTable) : () => Promise.resolve(undefined),
     placeOf: (root, path) => placeOf(realRoot, root, path),
     makeDirectory: (root, path) => placeOf(realRoot, root, path).then(makeDirectory),
@@ -73,6 +74,14 @@ function removeIfEmpty(path: string): void {
     rmdirSync(path)
   } catch {
     // It is not empty, or not there: either way it is not for us to remove.
+  }
+}
+
+function bootId(): string | undefined {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  } catch {
+    return undefined // no Linux
   }
 }
 

@@ -11,6 +11,8 @@ import type { VolumeAccess, SecretsRequest } from './volume.js'
 export interface VolumeFiles {
   /** Whether plugins mount volumes. Where this process may not mount, they do not either, and make do with directories and links. */
   readonly expectsMounts: boolean
+  /** Another after each start of the machine; undefined where there is none. */
+  readonly bootId: string | undefined
   /** What is mounted; undefined where that cannot be seen. */
   mounts: () => Promise<readonly Mount[] | undefined>
   /** Makes the directories above a path below `root`, for their owner alone, and gives it without symbolic links. @throws ERR_MOUNT. */

@@ -2,6 +2,7 @@ import { dirname } from 'node:path'
 import { volumeUndoMs } from '../defaults.js'
 import { messageOf, PlugstreamError } from '../errors.js'
 import { Again } from './again.js'
+import { isMountError } from './errors.js'
 import { HeldVolume } from './held-volume.js'
 import type { Limits } from './limits.js'
 import { checkFree } from './node-steps.js'
@@ -143,6 +144,7 @@ export class VolumeManager {
     if (volume && known?.held && volume.isPublished(known) && !volume.isStale(known)) return path
     return this.#halves.with({ ...volume?.record, ...wanted }, limits, async (plugin) => {
       await plugin.node.secrets('NodePublishVolume') // there, before anything is done
+      if (volume) await this.#recover(volume, new VolumeCourse(volume, plugin), limits)
       const record = await this.#planned(wanted, root, limits)
       if (!known) await checkFree(plugin.node, record.root, path)
       const held = volume ?? this.#hold(key, newRecord(wanted, root))
@@ -184,8 +186,10 @@ export class VolumeManager {
     const attachedTo = record.attachedTo ?? (isForeign ? undefined : await this.#nodeId(wanted.plugin, limits))
     // One whose plugin does not stage is told to be staged no more as soon as that is known.
     const isNew = record.claims.length === 0
+    const { bootId } = this.#ports.files
     return {
       ...record,
+      ...(isNew && bootId !== undefined && { bootId }),
       ...(secretsRef !== undefined && { secretsRef }),
       ...(volumeContext !== undefined && { volumeContext }),
       ...(publishContext !== undefined && { publishContext }),
@@ -271,6 +275,7 @@ export class VolumeManager {
     await attempt('', () =>
       this.#halves.with(volume.record, limits, async (plugin) => {
         const course = new VolumeCourse(volume, plugin)
+        await attempt('', () => this.#recover(volume, course, limits))
         for (const claim of volume.record.claims) {
           const { path } = claim
           if (!claim.held) await attempt(path, () => this.#down(volume, course, claim, limits))
@@ -285,8 +290,28 @@ export class VolumeManager {
     if (failed) throw failed
   }
 
+  /**
+   * Where the machine was started anew, nothing that is on record is there any more, and a plugin that keeps a record of its own may think
+   * that it is: all of it is undone first.
+   */
+  async #recover(volume: HeldVolume, course: VolumeCourse, limits: Limits): Promise<void> {
+    const { bootId } = this.#ports.files
+    const { bootId: recorded = bootId, claims } = volume.record
+    if (recorded === bootId || bootId === undefined) return
+    for (const claim of claims) if (claim.held) volume.stale(claim, 'the machine was started anew')
+    await course.revive(limits)
+    await volume.save({ ...volume.record, bootId })
+  }
+
   async #keep(volume: HeldVolume, course: VolumeCourse, claim: Claim, limits: Limits): Promise<void> {
-    await course.up(claim, limits)
+    try {
+      await course.up(claim, limits)
+    } catch (failure) {
+      if (!isMountError(failure)) throw failure
+      // The plugin thinks that it is there, and it is not.
+      volume.stale(claim, messageOf(failure))
+      await course.revive(limits)
+    }
     this.#told('kept', { ...volume.record, allocId: claim.allocId }, `confirmed at ${claim.path}`)
   }
 

@@ -33,6 +33,8 @@ export interface VolumeRecord extends TakenRef {
   publishContext?: TextMap
   /** The node the host has attached it to. */
   attachedTo?: string
+  /** The start of the machine since which all this is so. */
+  bootId?: string
   /** The one place where it is staged. */
   stage?: { access: VolumeAccess; path: string }
   claims: readonly Claim[]

@@ -47,6 +47,8 @@ export class FakePlugin {
   readonly offences: string[] = []
   /** What happens at the next calls of a name, in order. */
   readonly mishaps = new Map<string, Mishap[]>()
+  /** The start of the machine that hosts see. */
+  bootId = 'boot-1'
   capabilities = new Set(['stage', 'attach'])
   /** Paths that are mounted from elsewhere. */
   readonly foreign = new Set<string>()
@@ -195,6 +197,7 @@ export async function fakeHost(
     store: memoryStore(records),
     files: {
       expectsMounts: true,
+      bootId: plugin.bootId,
       mounts: plugin.mounts,
       placeOf: async (_root, path) => path,
       makeDirectory: async () => undefined,

@@ -296,12 +296,42 @@ describe('the volume manager', () => {
   )
 
   it(
-    'stages again what a machine that was started anew has lost',
+    'undoes and makes anew what a machine that was started again has lost, whatever the plugin thinks it has',
+    withFake(async (plugin, { manager }, again) => {
+      const { path } = await manager.mount(request())
+      await manager.mount(request({ allocId: 'b' }))
+      plugin.bootId = 'boot-2'
+      const reopened = await again()
+      plugin.calls.length = 0
+      reopened.manager.pluginReady('disk')
+      await until(() => reopened.manager.list()[0]?.claims[1]?.phase === 'mounted')
+      expect(plugin.names).to.deep.equal([
+        'NodeUnpublishVolume',
+        'NodeUnpublishVolume',
+        'NodeUnstageVolume',
+        'ControllerPublishVolume',
+        'NodeStageVolume',
+        'NodePublishVolume',
+        'NodePublishVolume',
+      ])
+      expect(plugin.published.has(path)).to.equal(true)
+      const third = await again()
+      plugin.calls.length = 0
+      third.manager.pluginReady('disk')
+      await until(() => third.manager.list()[0]?.claims[1]?.phase === 'mounted')
+      expect(plugin.names).to.not.include('NodeUnpublishVolume')
+    }),
+  )
+
+  it(
+    'makes anew what a plugin confirms and the mount table does not have',
     withFake(async (plugin, { manager }, again) => {
       const { path } = await manager.mount(request())
       const reopened = await again()
-      plugin.staged.clear()
-      plugin.published.clear()
+      plugin.fail('NodePublishVolume', (_, effect) => {
+        effect()
+        plugin.published.delete(path)
+      })
       reopened.manager.pluginReady('disk')
       await until(() => reopened.manager.list()[0]?.claims[0]?.phase === 'mounted')
       expect(plugin.published.has(path)).to.equal(true)
