@@ -1,4 +1,4 @@
-import { messageOf, PlugstreamError } from '../errors.js'
+import { invalidOption, messageOf, PlugstreamError } from '../errors.js'
 import { Again } from './again.js'
 import type { ControllerAnswer, ControllerCall, ControllerRequest } from './controller-call.js'
 import { isUnknown } from './errors.js'
@@ -94,8 +94,8 @@ export class ControllerCalls {
       const secrets = await this.#secretsOf(pending)
       await before()
       limits.doing = call
+      const method = this.#ports.client('csi-controller', plugin)[call] as (...args: unknown[]) => Promise<unknown>
       try {
-        const method = this.#ports.client('csi-controller', plugin)[call] as (...args: unknown[]) => Promise<unknown>
         const answer = await method({ ...request, ...secrets }, limits.call)
         await this.#forget(pending)
         this.#told('done', pending, `${call} of ${id}: done`)
@@ -109,29 +109,54 @@ export class ControllerCalls {
     })
   }
 
-  #settle(key: string): Promise<unknown> {
+  async #settle(key: string): Promise<void> {
     const pending = this.#pending.get(key)
-    if (!pending) return Promise.resolve()
+    if (!pending) return this.#erase(key)
     const again = this.#operations.inTurn(`making ${pending.call} again`, pending, {}, async (limits) => {
-      // Another call about the same thing may have taken its place since.
-      if (this.#pending.get(key) === pending) await this.#call(pending, limits, () => Promise.resolve())
+      // Another call about the same may have taken its place since.
+      const latest = this.#pending.get(key)
+      if (latest && !(await this.#isOutdated(latest))) await this.#call(latest, limits, () => Promise.resolve())
     })
-    return again.catch((failure: unknown) => {
-      if (this.#pending.get(key) === pending) throw failure
+    await again.catch((failure: unknown) => {
+      if (this.#pending.has(key)) throw failure
     })
+  }
+
+  /** A volume that is in use again, since somebody mounted it after the call, is not taken away from there. */
+  async #isOutdated(pending: PendingCall): Promise<boolean> {
+    const { plugin, call, id } = pending
+    if (!takesAway.has(call)) return false
+    try {
+      this.#mustBeFree({ plugin, volumeId: id })
+      return false
+    } catch (failure) {
+      await this.#forget(pending)
+      this.#told('failed', pending, `${call} is not made again: ${messageOf(failure)}`)
+      return true
+    }
   }
 
   /** The latest call about a thing is the one that counts: it follows on the one before, or undoes it. */
   async #save(pending: PendingCall): Promise<void> {
     const key = callKey(pending)
-    await this.#ports.store.save([{ kind: 'put', key, value: encodeCall(pending) }])
+    // What is asked for all nodes and what is asked for one take each other's place.
+    const isPart = (one: string, other: string): boolean => one.startsWith(`${other}/`)
+    const before = [...this.#pending.keys()].filter((other) => isPart(other, key) || isPart(key, other))
+    const erased = before.map((other) => ({ kind: 'delete', key: other }) as const)
+    await this.#ports.store.save([...erased, { kind: 'put', key, value: encodeCall(pending) }])
+    for (const other of before) this.#pending.delete(other)
     this.#pending.set(key, pending)
   }
 
+  /** What became of a call is known, also where the store fails: then its record is removed as soon as it can be. */
   async #forget(pending: PendingCall): Promise<void> {
     const key = callKey(pending)
-    await this.#ports.store.save([{ kind: 'delete', key }])
     this.#pending.delete(key)
+    await this.#erase(key).catch(() => this.#again.later(key))
+  }
+
+  #erase(key: string): Promise<void> {
+    return this.#ports.store.save([{ kind: 'delete', key }])
   }
 
   async #secretsOf({ plugin, call, secretsRef, request }: PendingCall): Promise<object> {
@@ -157,6 +182,9 @@ function take(
   given: ControllerRequest<ControllerCall>,
   check: VolumePorts['check'],
 ): PendingCall {
+  if (typeof given !== 'object' || (given as object | null) === null) throw invalidOption('request', given, 'an object')
+  // They would be stored with the rest of it.
+  if ('secrets' in given) throw invalidOption('secrets', {}, 'left out: secretsRef has the name of them')
   const { plugin, secretsRef, ...request } = structuredClone(given)
   const fields = request as Partial<Record<string, unknown>>
   for (const field of idFields) if (fields[field] !== undefined) takeVolumeId(field, fields[field])

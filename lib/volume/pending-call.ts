@@ -48,7 +48,9 @@ export function encodeCall({ request, ...pending }: PendingCall): unknown {
 /** @throws ERR_STORE_CORRUPT, ERR_STORE_READ where a newer version wrote it; `details.key` says which. */
 export function decodeCall(record: StoreRecord): PendingCall {
   const { key } = record
-  const { plugin, call, id, request, secretsRef } = fieldsOf(record, schema) as Partial<PendingCall>
+  const { plugin, call, id, request, secretsRef } = fieldsOf(record, schema) as Partial<
+    Record<keyof PendingCall, unknown>
+  >
   const texts = [plugin, call, id, ...(secretsRef === undefined ? [] : [secretsRef])]
   if (!texts.every((text) => typeof text === 'string' && text !== '') || typeof request !== 'object' || !request)
     throw corrupt(key, 'a field is missing')
