@@ -4,18 +4,20 @@ import type { PluginFingerprint } from '../lib/plugin/fingerprint.js'
 import type { HealthEvent } from '../lib/plugin/health.js'
 import type { PluginRef, RegistryEvent } from '../lib/plugin/plugin.js'
 import type { TaskNote } from '../lib/task/task.js'
+import type { VolumeEvent } from '../lib/volume/volume.js'
 
 export interface EdgeSources {
   registryEvent$: Observable<RegistryEvent>
   health$: Observable<HealthEvent>
   fingerprint$: Observable<PluginFingerprint>
+  volumeEvent$: Observable<VolumeEvent>
   note$: Observable<TaskNote>
   problem$: Observable<PlugstreamError>
 }
 
 /** A line of diagnostic output, and the namespace it belongs to. */
 export interface EdgeLine {
-  noun: 'registry' | 'health' | 'fingerprint' | 'task' | 'host'
+  noun: 'registry' | 'health' | 'fingerprint' | 'volume' | 'task' | 'host'
   line: string
 }
 
@@ -24,6 +26,7 @@ export function edgeLines({
   registryEvent$,
   health$,
   fingerprint$,
+  volumeEvent$,
   note$,
   problem$,
 }: EdgeSources): Observable<EdgeLine> {
@@ -53,6 +56,9 @@ export function edgeLines({
         ...(node ? [`node ${node.id} ${node.names.join(' ')}`] : []),
         ...(final ? ['final'] : []),
       ].join(', '),
+    ),
+    lines(volumeEvent$, 'volume', ({ kind, plugin, namespace, volumeId, allocId, message }) =>
+      [`${plugin} ${volumeId} ${kind}`, ...[namespace, allocId].filter((one) => one !== undefined), message].join(', '),
     ),
     lines(note$, 'task', ({ task, kind, message }) => `${task.allocId} ${task.taskName} ${kind}, ${message}`),
     lines(problem$, 'host', ({ code, message }) => `${code} ${message}`),

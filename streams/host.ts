@@ -240,21 +240,6 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     { now },
     { nodeId },
   )
-  for (const { feed } of [tasks, health, fingerprint, reached]) river.add(feed)
-  river.add(registry.connect(lostInstances(instance$, { taskState }, timing)))
-  river.add(supervised$.subscribe((said) => ('kind' in said ? note$.next(said) : restart$.next(said))))
-  river.add(registry.problem$.subscribe(problem$))
-  const edge$ = edgeLines({
-    registryEvent$: registry.watch$,
-    health$: health.all$,
-    fingerprint$: fingerprint.all$,
-    note$,
-    problem$,
-  })
-  river.add(edge$.subscribe(({ noun, line }) => logger(noun)('%s', line)))
-  river.add(snapshot$.subscribe(node$))
-  river.add(instance$.connect())
-  river.add(() => [note$, restart$, node$, problem$].forEach((subject$) => subject$.complete()))
   // Volumes: closed before what they call goes.
   const { volumes, ...volumeWork } = await openVolumes({
     store,
@@ -267,7 +252,23 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     closeTimeoutMs: timing.closeTimeoutMs,
   })
   rest.add(() => volumeWork.close())
+  for (const { feed } of [tasks, health, fingerprint, reached]) river.add(feed)
+  river.add(registry.connect(lostInstances(instance$, { taskState }, timing)))
+  river.add(supervised$.subscribe((said) => ('kind' in said ? note$.next(said) : restart$.next(said))))
+  river.add(registry.problem$.subscribe(problem$))
+  const edge$ = edgeLines({
+    registryEvent$: registry.watch$,
+    health$: health.all$,
+    fingerprint$: fingerprint.all$,
+    volumeEvent$: volumes.event$,
+    note$,
+    problem$,
+  })
+  river.add(edge$.subscribe(({ noun, line }) => logger(noun)('%s', line)))
+  river.add(snapshot$.subscribe(node$))
   river.add(health.all$.pipe(filter(({ healthy }) => healthy)).subscribe(({ plugin }) => volumeWork.ready(plugin)))
+  river.add(instance$.connect())
+  river.add(() => [note$, restart$, node$, problem$].forEach((subject$) => subject$.complete()))
   // In a turn of its own: who opens a host can subscribe to it before anything happens.
   river.add(timer(0).subscribe(() => opened$.next(true)))
 

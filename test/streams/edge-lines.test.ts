@@ -1,11 +1,19 @@
 import { NEVER, map, type Observable } from 'rxjs'
 import { PlugstreamError } from '../../lib/errors.js'
 import type { TaskNote } from '../../lib/task/task.js'
+import type { VolumeEvent } from '../../lib/volume/volume.js'
 import { edgeLines, type EdgeLine, type EdgeSources } from '../../streams/edge-lines.js'
 import { marbles } from '../testing/marbles.js'
 import { healthEvent, pluginFingerprint, pluginInfo, pluginTask, registryEvent } from './support/values.js'
 
-const quiet: EdgeSources = { registryEvent$: NEVER, health$: NEVER, fingerprint$: NEVER, note$: NEVER, problem$: NEVER }
+const quiet: EdgeSources = {
+  registryEvent$: NEVER,
+  health$: NEVER,
+  fingerprint$: NEVER,
+  volumeEvent$: NEVER,
+  note$: NEVER,
+  problem$: NEVER,
+}
 
 function linesOf(sources: Partial<EdgeSources>): Observable<EdgeLine> {
   return edgeLines({ ...quiet, ...sources })
@@ -21,7 +29,12 @@ describe('edgeLines', () => {
 
   it('empty: ends when all its sources have ended', () =>
     marbles(({ cold, expectObservable }) => {
-      const empty = { health$: cold<never>('-|'), fingerprint$: cold<never>('|'), note$: cold<never>('|') }
+      const empty = {
+        health$: cold<never>('-|'),
+        fingerprint$: cold<never>('|'),
+        volumeEvent$: cold<never>('|'),
+        note$: cold<never>('|'),
+      }
       expectObservable(edgeLines({ ...empty, registryEvent$: cold<never>('--|'), problem$: cold<never>('|') })).toBe(
         '--|',
       )
@@ -58,13 +71,23 @@ describe('edgeLines', () => {
         healthy: false,
         final: true,
       })
+      const volume: VolumeEvent = {
+        kind: 'mounted',
+        plugin: 'ebs',
+        volumeId: 'vol-1',
+        namespace: 'default',
+        allocId: 'web',
+        message: 'mounted at /v',
+        at: 0,
+      }
       const line$ = linesOf({
+        volumeEvent$: cold('------v', { v: volume }),
         health$: cold('     hl', { h: healthEvent(), l: last }),
         fingerprint$: cold('--fc', { f: pluginFingerprint(), c: controller }),
         note$: cold('       ----n', { n: note }),
         problem$: cold('    -----p', { p: new PlugstreamError('ERR_STORE_WRITE', 'the disk is full') }),
       })
-      expectObservable(line$, '^------!').toBe('hlfcnp', {
+      expectObservable(line$, '^-------!').toBe('hlfcnpv', {
         h: { noun: 'health', line: 'csi-node ebs a1 healthy, ready, ready' },
         l: { noun: 'health', line: 'csi-node ebs a1 unhealthy, stopped, its task has stopped, final' },
         f: { noun: 'fingerprint', line: 'csi-node ebs a1 healthy, node node-1 STAGE_UNSTAGE_VOLUME' },
@@ -74,6 +97,7 @@ describe('edgeLines', () => {
         },
         n: { noun: 'task', line: 'a1 driver plugin-unhealthy, no socket at /run/a1/csi.sock' },
         p: { noun: 'host', line: 'ERR_STORE_WRITE the disk is full' },
+        v: { noun: 'volume', line: 'ebs vol-1 mounted, default, web, mounted at /v' },
       })
     }))
 
