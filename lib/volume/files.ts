@@ -1,7 +1,7 @@
 import { readFileSync, rmdirSync } from 'node:fs'
 import { mkdir, realpath } from 'node:fs/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { PlugstreamError } from '../errors.js'
 import { mountError } from './errors.js'
 import { readMountTable } from './mount-table.js'
@@ -16,7 +16,7 @@ export function volumeFiles(): VolumeFiles {
   const roots = new Map<string, Promise<string>>()
   /** The root of a plugin does not move while it is in use. */
   const realRoot = (root: string): Promise<string> => {
-    const real = roots.get(root) ?? realpath(root)
+    const real = roots.get(root) ?? mkdir(root, { recursive: true, mode: 0o700 }).then(() => realpath(root))
     roots.set(root, real)
     real.catch(() => roots.delete(root))
     return real
@@ -36,13 +36,29 @@ export function volumeFiles(): VolumeFiles {
 async function placeOf(realRootOf: (root: string) => Promise<string>, root: string, path: string): Promise<string> {
   const above = dirname(path)
   try {
-    await mkdir(above, { recursive: true, mode: 0o700 })
-    const [realRoot, real] = await Promise.all([realRootOf(root), realpath(above)])
+    const realRoot = await realRootOf(root)
     // Plugins write below the root, and could lead the host out of it.
-    if (real === realRoot || real.startsWith(`${realRoot}/`)) return join(real, basename(path))
-    throw mountError(`${above} leads to ${real}, which is not below ${root}`, path)
+    const within = (real: string): string => {
+      if (real === realRoot || real.startsWith(`${realRoot}/`)) return real
+      throw mountError(`${above} leads to ${real}, which is not below ${root}`, path)
+    }
+    const there = await nearest(above, resolve(root))
+    if (there) within(there.real)
+    if (there?.at === above) return join(there.real, basename(path))
+    await mkdir(above, { recursive: true, mode: 0o700 })
+    return join(within(await realpath(above)), basename(path))
   } catch (failure) {
     throw PlugstreamError.from(failure, 'ERR_MOUNT', `making ${above}`, { details: { path } })
+  }
+}
+
+/** The nearest directory that there is, going up from `at` to `root`, and where it is without symbolic links. */
+async function nearest(at: string, root: string): Promise<{ at: string; real: string } | undefined> {
+  try {
+    return { at, real: await realpath(at) }
+  } catch (failure) {
+    if ((failure as NodeJS.ErrnoException).code !== 'ENOENT') throw failure
+    return at === root || at === '/' ? undefined : nearest(dirname(at), root)
   }
 }
 
