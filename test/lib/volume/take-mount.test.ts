@@ -18,8 +18,7 @@ const whole = {
 } as const satisfies MountRequest
 
 /** What a request is refused for, with something in it that is not right. */
-const fieldOf = (over: object): Promise<unknown> =>
-  refused(() => takeMount({ ...whole, ...over } as MountRequest, checkAccess))
+const fieldOf = (over: object): Promise<unknown> => refused(() => takeMount({ ...whole, ...over }, checkAccess))
 
 describe('a request to mount', () => {
   it('is taken as it is', () => {

@@ -39,7 +39,7 @@ const access: fc.Arbitrary<VolumeAccess> = fc
     readonly: fc.boolean(),
     mountFlags: fc.array(fc.constantFrom('ro', 'a', 'a,b', ''), { maxLength: 2 }),
   })
-  .map(({ kind, mountFlags, ...rest }) => ({ kind, ...rest, ...(kind === 'mount' && { mountFlags }) }) as VolumeAccess)
+  .map(({ kind, mountFlags, ...rest }) => ({ kind, ...rest, ...(kind === 'mount' && { mountFlags }) }))
 const use: fc.Arbitrary<TakenMount> = fc.record(
   { plugin: fc.constant('disk'), namespace: text, volumeId: text, allocId: text, access, mountName: text },
   { requiredKeys: ['plugin', 'namespace', 'volumeId', 'allocId', 'access'] },
@@ -91,7 +91,7 @@ describe('the paths of volumes', () => {
   it('are never those of another use', () => {
     fc.assert(
       fc.property(twoUses, ([one, other, field]) => {
-        for (const two of [other, { ...one, [field]: other[field] } as TakenMount]) {
+        for (const two of [other, { ...one, [field]: other[field] }]) {
           if (two.mountName === undefined) delete two.mountName
           const isSame = whichUse(one) === whichUse(two)
           expect(targetPath(root, one).toLowerCase() === targetPath(root, two).toLowerCase()).to.equal(isSame)
