@@ -20,10 +20,13 @@ export interface VolumePlugin {
 export class VolumeCourse {
   readonly #volume: HeldVolume
   readonly #plugin: VolumePlugin
+  readonly #isAttachedForOthers: (nodeId: string) => boolean
 
-  constructor(volume: HeldVolume, plugin: VolumePlugin) {
+  /** @param isAttachedForOthers whether another namespace has it there: for its controller it is one volume. */
+  constructor(volume: HeldVolume, plugin: VolumePlugin, isAttachedForOthers: (nodeId: string) => boolean) {
     this.#volume = volume
     this.#plugin = plugin
+    this.#isAttachedForOthers = isAttachedForOthers
   }
 
   async up(claim: Claim, limits: Limits): Promise<void> {
@@ -55,8 +58,8 @@ export class VolumeCourse {
     }
     if (attachedTo !== undefined) {
       volume.attached = false
-      const controller = await this.#plugin.controller(limits)
-      await detach(controller, volume.record, attachedTo, limits)
+      if (!this.#isAttachedForOthers(attachedTo))
+        await detach(await this.#plugin.controller(limits), volume.record, attachedTo, limits)
     }
     volume.solved('')
     await volume.save(without(volume.record, 'stage', 'attachedTo', 'publishContext'))

@@ -11,7 +11,7 @@ import type { VolumePorts } from './ports.js'
 import { takeMount, takeMountRef, takeRef, type TakenMount, type TakenRef, type TakenRequest } from './take-mount.js'
 import { stageUsageOf } from './usage.js'
 import { PluginHalves } from './plugin-halves.js'
-import { letGo, VolumeCourse } from './volume-course.js'
+import { letGo, VolumeCourse, type VolumePlugin } from './volume-course.js'
 import { allocPath, stagingPath, targetPath } from './volume-paths.js'
 import { claimOf, decodeVolume, newRecord, volumeKey, volumePrefix, withClaim, type Claim } from './volume-record.js'
 import type {
@@ -144,12 +144,12 @@ export class VolumeManager {
     if (volume && known?.held && volume.isPublished(known) && !volume.isStale(known)) return path
     return this.#halves.with({ ...volume?.record, ...wanted }, limits, async (plugin) => {
       await plugin.node.secrets('NodePublishVolume') // there, before anything is done
-      if (volume) await this.#recover(volume, new VolumeCourse(volume, plugin), limits)
+      if (volume) await this.#recover(volume, this.#course(volume, plugin), limits)
       const record = await this.#planned(wanted, root, limits)
       if (!known) await checkFree(plugin.node, record.root, path)
       const held = volume ?? this.#hold(key, newRecord(wanted, root))
       const claim: Claim = known ? { ...known, held: true } : claimFor(wanted, path)
-      const course = new VolumeCourse(held, plugin)
+      const course = this.#course(held, plugin)
       held.wanted(path, true)
       try {
         await held.save(withClaim(record, claim))
@@ -233,7 +233,7 @@ export class VolumeManager {
     const free = claim?.held ? await letGo(volume, claim) : claim
     try {
       await this.#halves.with(volume.record, limits, async (plugin) => {
-        const course = new VolumeCourse(volume, plugin)
+        const course = this.#course(volume, plugin)
         if (free) await this.#down(volume, course, free, limits)
         await course.rest(limits)
       })
@@ -274,7 +274,7 @@ export class VolumeManager {
     }
     await attempt('', () =>
       this.#halves.with(volume.record, limits, async (plugin) => {
-        const course = new VolumeCourse(volume, plugin)
+        const course = this.#course(volume, plugin)
         await attempt('', () => this.#recover(volume, course, limits))
         for (const claim of volume.record.claims) {
           const { path } = claim
@@ -323,6 +323,19 @@ export class VolumeManager {
     if (!volume.isStale(claim))
       this.#told('stale', { ...volume.record, allocId: claim.allocId }, `${claim.path}: ${description}`)
     volume.stale(claim, description)
+  }
+
+  #course(volume: HeldVolume, plugin: VolumePlugin): VolumeCourse {
+    const { record: of } = volume
+    return new VolumeCourse(volume, plugin, (nodeId) =>
+      [...this.#held.values()].some(
+        (other) =>
+          other !== volume &&
+          other.record.plugin === of.plugin &&
+          other.record.volumeId === of.volumeId &&
+          other.record.attachedTo === nodeId,
+      ),
+    )
   }
 
   /** Removes the directories of an alloc that has nothing mounted any more. */
