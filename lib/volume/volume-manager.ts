@@ -338,12 +338,14 @@ export class VolumeManager {
     )
   }
 
-  /** Removes the directories of an alloc that has nothing mounted any more. */
+  /** Removes the directories of an alloc in which nothing is mounted any more: that of the namespace, and then its own. */
   #prune(root: string, { allocId, path }: Claim): void {
     const top = allocPath(root, allocId)
-    for (const { record } of this.#held.values())
-      if (record.claims.some((claim) => claim.path.startsWith(`${top}/`))) return
-    for (let at = dirname(dirname(path)); at.startsWith(top); at = dirname(at)) this.#ports.files.removeIfEmpty(at)
+    for (let at = dirname(dirname(path)); at.startsWith(top); at = dirname(at)) {
+      for (const { record } of this.#held.values())
+        if (record.claims.some((claim) => claim.path.startsWith(`${at}/`))) return
+      this.#ports.files.removeIfEmpty(at)
+    }
   }
 
   #hold(key: string, record: HeldVolume['record']): HeldVolume {
