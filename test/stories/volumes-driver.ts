@@ -67,3 +67,58 @@ export async function watchedDriver({ socketPath, stateDir, at }: WatchedInit): 
     node: watched(node(driver)),
   })
 }
+
+/** A call about a volume, as the driver has got it. */
+export interface WatchedCall {
+  rpc: string
+  volumeId: string
+  path: string
+}
+
+/** Sees every call about a volume, and holds some of them. */
+export class Gate {
+  readonly calls: WatchedCall[] = []
+  /** The most calls about one volume that were under way at the same time. */
+  mostAtOnce = 0
+  readonly #underWay: string[] = []
+  readonly #held = new Map<Point, { goOn: () => void; fail: (failure: Error) => void }>()
+  #points: readonly Point[] = []
+  #allAreHeld: () => void = () => undefined
+
+  readonly at: WatchedInit['at'] = async (rpc, when, request) => {
+    const { volume_id: volumeId = '', target_path, staging_target_path } = request
+    if (volumeId === '') return
+    if (when === 'before') {
+      this.calls.push({ rpc, volumeId, path: target_path ?? staging_target_path ?? '' })
+      this.#underWay.push(volumeId)
+      this.mostAtOnce = Math.max(this.mostAtOnce, this.#underWay.filter((id) => id === volumeId).length)
+    }
+    const point = this.#points.find(isAt(rpc, when, request))
+    if (point && !this.#held.has(point))
+      await new Promise<void>((goOn, fail) => {
+        this.#held.set(point, { goOn, fail })
+        if (this.#held.size === this.#points.length) this.#allAreHeld()
+      })
+    if (when === 'after') this.#underWay.splice(this.#underWay.indexOf(volumeId), 1)
+  }
+
+  /** Resolves when something is held at each of the points. */
+  hold(...points: Point[]): Promise<void> {
+    this.#held.clear()
+    this.#points = points
+    return new Promise((resolve) => (this.#allAreHeld = resolve))
+  }
+
+  /** What is held goes on; or it fails, so that what it had not done yet is not done. */
+  letGo({ failing = false } = {}): void {
+    this.#points = []
+    for (const { goOn, fail } of this.#held.values())
+      if (failing) fail(new Error('nobody waits for this any more'))
+      else goOn()
+  }
+
+  /** How often calls about volumes have come, by their names; those of `rpcs` alone. */
+  count(...rpcs: string[]): number[] {
+    return rpcs.map((rpc) => this.calls.filter((call) => call.rpc === rpc).length)
+  }
+}

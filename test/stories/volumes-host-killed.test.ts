@@ -7,37 +7,8 @@ import { NEVER } from 'rxjs'
 import type { VolumeWork } from './programs/volume-host.js'
 import { crashCases, plugin, pointOf, useBy } from './volumes-cases.js'
 import { afterTheCrash, beforeTheCrash } from './volumes-crashed.js'
-import { isAt, watchedDriver, type AboutVolume, type Point } from './volumes-driver.js'
+import { Gate, watchedDriver } from './volumes-driver.js'
 import { describeWithMounts, expectNothingLeft, inMountDirectory, withVolumes } from './volumes-support.js'
-
-/** Holds calls at points; those that were held fail once it is let go, so that what they had not done yet is not done. */
-class Gate {
-  readonly calls: { rpc: string; volumeId: string | undefined }[] = []
-  readonly #held = new Map<Point, (failure: Error) => void>()
-  #points: Point[] = []
-  #allAreHeld: () => void = () => undefined
-
-  readonly at = async (rpc: string, when: Point['when'], request: AboutVolume): Promise<void> => {
-    if (when === 'before') this.calls.push({ rpc, volumeId: request.volume_id })
-    const point = this.#points.find(isAt(rpc, when, request))
-    if (!point) return
-    await new Promise((_, reject) => {
-      this.#held.set(point, reject)
-      if (this.#held.size === this.#points.length) this.#allAreHeld()
-    })
-  }
-
-  /** Resolves when something is held at each of the points. */
-  hold(points: Point[]): Promise<void> {
-    this.#points = points
-    return new Promise((resolve) => (this.#allAreHeld = resolve))
-  }
-
-  letGo(): void {
-    this.#points = []
-    for (const fail of this.#held.values()) fail(new Error('nobody waits for this any more'))
-  }
-}
 
 function hostProcess(stateDir: string, work: VolumeWork[]): ChildProcess {
   const program = fileURLToPath(new URL('./programs/volume-host.ts', import.meta.url))
@@ -59,7 +30,7 @@ describeWithMounts('a host that is killed while it mounts and unmounts', () => {
         ids = await beforeTheCrash(story)
       })
 
-      const allAreHeld = gate.hold(crashCases.map((one, at) => pointOf(one, ids[at]!)))
+      const allAreHeld = gate.hold(...crashCases.map((one, at) => pointOf(one, ids[at]!)))
       const work = crashCases.map(({ what }, at) => ({ what, request: useBy('killed', ids[at]!) }))
       const child = hostProcess(stateDir, work)
       let said = ''
@@ -69,7 +40,7 @@ describeWithMounts('a host that is killed while it mounts and unmounts', () => {
       child.kill('SIGKILL')
       await ended
       expect(said).to.equal('')
-      gate.letGo()
+      gate.letGo({ failing: true })
       gate.calls.length = 0
 
       await withVolumes(stateDir, { task$: NEVER }, async (story) => {
@@ -77,7 +48,7 @@ describeWithMounts('a host that is killed while it mounts and unmounts', () => {
         const unstaged = gate.calls.filter(({ rpc }) => rpc === 'NodeUnstageVolume').map(({ volumeId }) => volumeId)
         const shared = ids.filter((_, at) => crashCases[at]?.isShared)
         // In the end, when nobody has them any more.
-        expect(unstaged.filter((volumeId) => shared.includes(volumeId ?? '')).sort()).to.deep.equal(shared.sort())
+        expect(unstaged.filter((volumeId) => shared.includes(volumeId)).sort()).to.deep.equal(shared.sort())
         expect(story.problems.all).to.deep.equal([])
       })
       await expectNothingLeft(stateDir)

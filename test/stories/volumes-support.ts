@@ -2,7 +2,8 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import type { Suite } from 'mocha'
-import { ReplaySubject, tap } from 'rxjs'
+import type { CsiServer } from 'plugstream/csi'
+import { NEVER, ReplaySubject, tap } from 'rxjs'
 import { hostpathCommand } from '../../examples/hostpath-driver/command.js'
 import { PlugstreamError } from '../../lib/errors.js'
 import { storeFile } from '../../lib/host/state-dir.js'
@@ -18,6 +19,7 @@ import { runTasks } from '../../streams/run-tasks.js'
 import { mountsBelow, unmountBelow } from '../interop/mounts.js'
 import { needs } from '../support/needs.js'
 import { Recording } from './recording.js'
+import { Gate, watchedDriver } from './volumes-driver.js'
 import { inDirectory, pluginTask, withHost, type Story } from './support.js'
 
 /** A host with what it tells of its volumes. */
@@ -118,6 +120,58 @@ export function aDriverStory(tell: (story: DriverStory) => Promise<void>, init: 
   return (): Promise<void> =>
     inMountDirectory(async (directory) => {
       await withDriver(directory, init, tell)
+      await expectNothingLeft(join(directory, 'host'))
+    })
+}
+
+/** A driver in this process, whose calls are seen and can be held. */
+export interface WatchedDriver {
+  readonly gate: Gate
+  readonly allocId: string
+  /** It is gone, as when its process has died. */
+  end(): Promise<void>
+  /** It is there again. */
+  begin(): Promise<void>
+}
+
+/** A host whose drivers are in this process and registered by hand. */
+export interface WatchedStory extends VolumeStory {
+  readonly directory: string
+  /** Starts a driver with the volumes of the directory; without `isRegistered`, the host has it on record already, or is not to know of it. */
+  drive(allocId: string, isRegistered?: boolean): Promise<WatchedDriver>
+}
+
+/** Opens a host; its drivers are ended after it. */
+export async function withWatched(
+  directory: string,
+  init: Partial<HostInit>,
+  tell: (story: WatchedStory) => Promise<void>,
+): Promise<void> {
+  await withVolumes(join(directory, 'host'), { task$: NEVER, ...init }, (story) => {
+    const drive: WatchedStory['drive'] = async (allocId, isRegistered = true) => {
+      const socketPath = join(directory, `${allocId}.sock`)
+      const gate = new Gate()
+      let server: CsiServer | undefined
+      const begin = async (): Promise<void> => {
+        server = await watchedDriver({ socketPath, stateDir: join(directory, 'data'), at: gate.at })
+      }
+      const end = async (): Promise<void> => server?.close()
+      await begin()
+      story.keep({ close: end })
+      if (isRegistered)
+        for (const type of ['csi-controller', 'csi-node'])
+          await story.host.registry.register({ type, name: 'disk', allocId, connection: { socketPath } })
+      return { gate, allocId, begin, end }
+    }
+    return tell({ ...story, directory, drive })
+  })
+}
+
+/** As `aDriverStory`, with drivers in this process. */
+export function aWatchedStory(tell: (story: WatchedStory) => Promise<void>) {
+  return (): Promise<void> =>
+    inMountDirectory(async (directory) => {
+      await withWatched(directory, {}, tell)
       await expectNothingLeft(join(directory, 'host'))
     })
 }
