@@ -43,7 +43,7 @@ export async function stage(
     return true
   } catch (failure) {
     if (!isUnsupported(failure)) throw failure
-    files.removeIfEmpty(path)
+    for (const empty of [path, dirname(path)]) files.removeIfEmpty(empty)
     return false
   }
 }
