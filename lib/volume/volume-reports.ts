@@ -4,13 +4,14 @@ import type { VolumeHealth } from '../csi/messages/health.js'
 import type { NodeGetVolumeStatsResponse } from '../csi/messages/node.js'
 import type { CapacityRange } from '../csi/messages/shared.js'
 import { invalidOption } from '../errors.js'
+import type { ControllerPlugin } from './attach-steps.js'
 import { isUnsupported } from './errors.js'
 import type { HeldVolume } from './held-volume.js'
 import type { Limits } from './limits.js'
 import type { Operations } from './operations.js'
 import type { PluginHalves } from './plugin-halves.js'
 import type { VolumePorts } from './ports.js'
-import { takeRef } from './take-mount.js'
+import { name, takeRef } from './take-mount.js'
 import type { VolumeCallOptions, VolumeRef } from './volume.js'
 import type { VolumePlugin } from './volume-course.js'
 
@@ -74,14 +75,16 @@ export class VolumeReports {
    * @returns the size it has then, where it is known.
    */
   async expand(given: ExpandRequest, options: VolumeCallOptions = {}): Promise<{ capacityBytes?: bigint }> {
+    const { volumeId } = takeRef(given)
     const { capacityRange, secretsRef } = given
-    this.#ports.check('controllerExpandVolume', { volumeId: given.volumeId, capacityRange })
+    this.#ports.check('controllerExpandVolume', { volumeId, capacityRange })
+    if (secretsRef !== undefined) name('secretsRef', secretsRef)
     return this.#about('expanding', given, options, async (plugin, places, limits, held) => {
       const { access } = held.record.stage ?? held.record.claims[0] ?? {}
       const { readonly: _ofUse, ...volumeCapability } = access ?? { kind: 'mount', accessMode: 'SINGLE_NODE_WRITER' }
       const request = { volumeId: places.volumeId, capacityRange, volumeCapability }
       const ref = { ...held.record, ...(secretsRef !== undefined && { secretsRef }) }
-      const grown = await this.#expandInStorage(plugin, request, limits)
+      const grown = await this.#expandInStorage(plugin, request, (rpc) => this.#halves.secrets(ref, rpc), limits)
       let { capacityBytes } = grown
       if (grown.nodeExpansionRequired) {
         const secrets = await this.#halves.secrets(ref, 'NodeExpandVolume')
@@ -96,11 +99,12 @@ export class VolumeReports {
   async #expandInStorage(
     plugin: VolumePlugin,
     request: Parameters<CsiClient['controllerExpandVolume']>[0],
+    secretsOf: ControllerPlugin['secrets'],
     limits: Limits,
   ): Promise<ControllerExpandVolumeResponse> {
     const controller = plugin.hasController ? await plugin.controller(limits) : undefined
     if (!controller) return { nodeExpansionRequired: true }
-    const secrets = await controller.secrets('ControllerExpandVolume')
+    const secrets = await secretsOf('ControllerExpandVolume')
     limits.doing = 'ControllerExpandVolume'
     return unlessUnsupported(() => controller.client.controllerExpandVolume({ ...request, ...secrets }, limits.call), {
       nodeExpansionRequired: true,
@@ -140,7 +144,7 @@ export class VolumeReports {
     return well
   }
 
-  #about<T>(
+  async #about<T>(
     doing: string,
     given: VolumeRef,
     options: VolumeCallOptions,
