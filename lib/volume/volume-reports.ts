@@ -29,6 +29,8 @@ interface Places {
   stagingTargetPath?: string
 }
 
+const well: VolumeHealth = { healthy: true, problems: [] }
+
 /** What is asked of the plugin about a volume that the host holds, and its growth. */
 export class VolumeReports {
   readonly #ports: VolumePorts
@@ -60,11 +62,15 @@ export class VolumeReports {
    * these it is taken for healthy.
    */
   health(given: VolumeRef, options: VolumeCallOptions = {}): Promise<VolumeHealth> {
-    return this.#about('asking for the health of', given, options, async (plugin, places, limits) => {
-      const told = await this.#told(plugin, places, limits)
-      const seen = (this.#find(given)?.state.claims ?? []).flatMap(({ phase, path, problem }) =>
+    return this.#about('asking for the health of', given, options, async (plugin, places, limits, held) => {
+      const seen = held.state.claims.flatMap(({ phase, path, problem }) =>
         phase === 'stale' ? [{ status: 'INACCESSIBLE' as const, reason: 'MountIsDead', message: problem ?? path }] : [],
       )
+      const told = await this.#told(plugin, places, limits).catch((failure: unknown) => {
+        // Plugins look at the mount themselves, and fail where it is dead.
+        if (seen.length === 0) throw failure
+        return well
+      })
       return { healthy: told.healthy && seen.length === 0, problems: [...told.problems, ...seen] }
     })
   }
@@ -115,7 +121,6 @@ export class VolumeReports {
     const { volumeId, volumePath, stagingTargetPath } = places
     const { client } = plugin.node
     const staged = stagingTargetPath === undefined ? {} : { stagingTargetPath }
-    const well = { healthy: true, problems: [] }
     limits.doing = 'asking its plugin'
     const ways = [
       async () =>
