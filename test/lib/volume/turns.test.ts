@@ -89,6 +89,18 @@ describe('turns', () => {
     expect(begun).to.deep.equal(['first', 'second', 'late'])
   })
 
+  it('are no more after one has passed: who comes then waits as before', async () => {
+    const { begun, take, end } = stepper(new Turns(1))
+    const all = [take('a'), take('b')]
+    await end('a')
+    all.push(take('c'))
+    await settled()
+    expect(begun).to.deep.equal(['a', 'b'])
+    await end('b')
+    await end('c')
+    await Promise.all(all)
+  })
+
   it('pass on also where the work fails, whose failure is the answer', async () => {
     const { begun, gates, take, end } = stepper(new Turns(1))
     const failing = reasonOf(take('a'))

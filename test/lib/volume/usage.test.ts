@@ -12,6 +12,8 @@ const different: VolumeAccess[] = [
   mount({ fsType: 'ext4' }),
   mount({ fsType: 'ext4', readonly: true }),
   mount({ volumeMountGroup: 'ext4' }),
+  mount({ volumeMountGroup: '7' }),
+  mount({ fsType: 'ext4', volumeMountGroup: '7' }),
   mount({ mountFlags: ['ext4'] }),
   mount({ mountFlags: ['a', 'b'] }),
   mount({ mountFlags: ['b', 'a'] }),
