@@ -1,7 +1,7 @@
 import { invalidOption, messageOf, PlugstreamError } from '../errors.js'
 import { Again } from './again.js'
 import type { ControllerAnswer, ControllerCall, ControllerRequest } from './controller-call.js'
-import { isUnknown } from './errors.js'
+import { isNotFound, isUnknown } from './errors.js'
 import type { Limits } from './limits.js'
 import type { Operations } from './operations.js'
 import { callKey, callPrefix, decodeCall, encodeCall, type PendingCall } from './pending-call.js'
@@ -14,6 +14,9 @@ const idFields = ['volumeId', 'snapshotId', 'groupSnapshotId', 'sourceVolumeId']
 
 /** What would pull a volume away from under those who use it. */
 const takesAway = new Set<ControllerCall>(['deleteVolume', 'controllerUnpublishVolume'])
+
+/** What there is not is deleted. Drivers say NOT_FOUND to that, in the place of the OK that the specification has. */
+const deletes = new Set<ControllerCall>(['deleteVolume', 'deleteSnapshot', 'deleteVolumeGroupSnapshot'])
 
 /**
  * Calls that change something, through the controller half of a plugin. A call is on record before it is sent, and until it is known what
@@ -96,7 +99,8 @@ export class ControllerCalls {
       limits.doing = call
       const method = this.#ports.client('csi-controller', plugin)[call] as (...args: unknown[]) => Promise<unknown>
       try {
-        const answer = await method({ ...request, ...secrets }, limits.call)
+        const answered = method({ ...request, ...secrets }, limits.call)
+        const answer = await (deletes.has(call) ? answered.catch(noneIsGone) : answered)
         await this.#forget(pending)
         this.#told('done', pending, `${call} of ${id}: done`)
         return answer
@@ -174,6 +178,12 @@ export class ControllerCalls {
   #told(kind: 'done' | 'failed', { plugin, call, id }: PendingCall, message: string): void {
     this.#event({ kind, plugin, volumeId: id, call, message, at: this.#ports.now() })
   }
+}
+
+/** The answer where there is nothing to delete. */
+function noneIsGone(failure: unknown): object {
+  if (isNotFound(failure)) return {}
+  throw failure
 }
 
 /** A copy: its giver may use the object again. @throws ERR_OPTION_INVALID naming the field. */

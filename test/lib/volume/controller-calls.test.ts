@@ -157,6 +157,28 @@ describe('a call of a controller', () => {
   )
 
   it(
+    'is done by NOT_FOUND where it deletes: there is nothing of it any more',
+    withController(async (controller, { calls, events }) => {
+      for (const call of ['deleteVolume', 'deleteSnapshot', 'deleteVolumeGroupSnapshot'])
+        controller.will(call, rpcFailure('NOT_FOUND'))
+      await calls.make('deleteVolume', { plugin: 'disk', volumeId: 'v1' })
+      await calls.make('deleteSnapshot', { plugin: 'disk', snapshotId: 's1' })
+      await calls.make('deleteVolumeGroupSnapshot', { plugin: 'disk', groupSnapshotId: 'g1', snapshotIds: ['s1'] })
+      expect([...controller.records]).to.deep.equal([])
+      expect(events.map(({ kind }) => kind)).to.deep.equal(['done', 'done', 'done'])
+    }),
+  )
+
+  it(
+    'is not done by NOT_FOUND where it does not',
+    withController(async (controller, { calls }) => {
+      controller.will('controllerUnpublishVolume', rpcFailure('NOT_FOUND'))
+      const failure = await failureOf(calls.make('controllerUnpublishVolume', detach))
+      expect(failure.details).to.have.property('grpcCode', 'NOT_FOUND')
+    }),
+  )
+
+  it(
     'is kept where nobody knows what became of it, and made again as soon as its plugin is there again',
     withController(async (controller, { calls, events }) => {
       controller.will('createSnapshot', unknown)
