@@ -41,6 +41,13 @@ export interface PluginScript {
   mute?: boolean
   /** (*) Closes connections that had no call for this long. */
   idleConnectionMs?: number
+  /**
+   * Works on what it was asked for also where its caller has given up, as drivers do, and answers ABORTED to every other call about that
+   * volume meanwhile. Default: false.
+   */
+  locksVolumes?: boolean
+  /** (*) What a plugin that is a program of its own ends with after SIGTERM. Default: 0. */
+  exitCode?: number
 }
 
 type Answer = (script: PluginScript, request: Record<string, unknown>) => object

@@ -233,6 +233,30 @@ describe('a scripted plugin', () => {
     expect(after.ino).to.equal(before.ino)
   })
 
+  it('works on a volume also where its caller has left, and answers ABORTED about that one meanwhile', async () => {
+    const ended: string[] = []
+    const plugin = await scriptedPlugin({
+      socketPath,
+      script: { locksVolumes: true, replies: { NodePublishVolume: [{ fault: 'hang' }] } },
+      onEnd: ({ rpc }) => ended.push(rpc),
+    })
+    plugins.push(plugin)
+    const caller = new AbortController()
+    const failed = client.failure('Node.NodePublishVolume', { volume_id: 'v1' }, caller.signal)
+    await plugin.waitForCall('NodePublishVolume')
+    expect((await client.failure('Node.NodeStageVolume', { volume_id: 'v1' })).code).to.equal(status.ABORTED)
+    caller.abort()
+    expect((await failed).code).to.equal(status.CANCELLED)
+    expect((await client.failure('Node.NodeUnpublishVolume', { volume_id: 'v1' })).code).to.equal(status.ABORTED)
+    await client.call('Node.NodeUnpublishVolume', { volume_id: 'v2' })
+    expect(ended).to.have.members([
+      'NodeStageVolume',
+      'NodePublishVolume',
+      'NodeUnpublishVolume',
+      'NodeUnpublishVolume',
+    ])
+  })
+
   it('cannot exit, as it is no program of its own', async () => {
     await start({ replies: { Probe: [{ fault: { exit: 1 } }] } })
     const { code, details } = await client.failure('Identity.Probe')

@@ -44,6 +44,8 @@ export interface ScriptedPluginInit {
   script?: PluginScript
   /** Hears each call before it is answered; the answer waits for it. */
   onCall?: (call: PluginCall) => Promise<void>
+  /** Hears when nobody waits for the answer of a call any more: it was given, or its caller has left. */
+  onEnd?: (call: PluginCall) => void
   /** What a reply with the fault `exit` does; only a program of its own can. */
   exit?: (code: number) => void
 }
@@ -72,6 +74,8 @@ class Plugin implements ScriptedPlugin {
   readonly #log = new CallLog()
   readonly #servers: Pick<CsiServer, 'disconnect' | 'close'>[] = []
   readonly #closing = new AbortController()
+  /** The volumes that are worked on, where they are locked. */
+  readonly #locked = new Set<unknown>()
   /** The script of the newest server; older ones keep theirs. */
   #script: HeldScript
 
@@ -169,15 +173,40 @@ class Plugin implements ScriptedPlugin {
     const [reply = {}, ...rest] = script.replies[call.rpc] ?? []
     if (!reply.repeat) script.replies = { ...script.replies, [call.rpc]: rest }
     this.#log.add(call)
+    using _told = this.#followed(call, context)
     await this.#init.onCall?.(call)
 
-    const ended = (): AbortSignal => AbortSignal.any([context.signal, this.#closing.signal])
+    using _lock = script.locksVolumes ? this.#lock(call) : undefined
+    const ended = (): AbortSignal =>
+      script.locksVolumes ? this.#closing.signal : AbortSignal.any([context.signal, this.#closing.signal])
     if (reply.delayMs !== undefined) await pause(reply.delayMs, undefined, { signal: ended() })
     if (reply.fault === 'disconnect') await this.disconnect()
     else if (reply.fault === 'hang') await never(ended())
     else if (reply.fault) this.#exit(reply.fault.exit)
     if (reply.status) throw status(reply.status, reply.message ?? `scripted ${reply.status}`)
     return reply.response ?? answers[call.rpc]?.(script, call.request) ?? {}
+  }
+
+  /** Tells of the end of a call once, whichever comes first. */
+  #followed(call: PluginCall, { signal }: CallContext): Disposable {
+    const end = (): void => {
+      signal.removeEventListener('abort', end)
+      this.#init.onEnd?.(call)
+    }
+    signal.addEventListener('abort', end)
+    return {
+      [Symbol.dispose]: () => {
+        if (!signal.aborted) end()
+      },
+    }
+  }
+
+  #lock({ request }: PluginCall): Disposable | undefined {
+    const volumeId = request['volume_id']
+    if (!volumeId) return undefined
+    if (this.#locked.has(volumeId)) throw status('ABORTED', 'an operation on this volume exists already')
+    this.#locked.add(volumeId)
+    return { [Symbol.dispose]: () => void this.#locked.delete(volumeId) }
   }
 
   #exit(code: number): void {

@@ -103,6 +103,12 @@ describe('a scripted plugin of its own process', () => {
     expect(await readdir(directory)).to.deep.equal([])
   })
 
+  it('ends with the code its script says after SIGTERM', async () => {
+    const plugin = await start({ exitCode: 15 })
+    plugin.kill('SIGTERM')
+    expect(await plugin.exit).to.deep.equal({ code: 15, signal: null })
+  })
+
   it('is closed while it is stopped, and while another plugin is on its path', async () => {
     const plugin = await start()
     plugin.kill('SIGSTOP')

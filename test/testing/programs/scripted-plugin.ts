@@ -12,13 +12,14 @@ import type { ChildMessage, ParentMessage } from '../spawn-scripted-plugin.js'
 const { CSI_ENDPOINT = '', PLUGSTREAM_SCRIPT = '{}' } = process.env
 
 try {
+  const script = JSON.parse(scriptText(PLUGSTREAM_SCRIPT)) as PluginScript
   const plugin = await scriptedPlugin({
     socketPath: socketPathOf(CSI_ENDPOINT),
-    script: JSON.parse(scriptText(PLUGSTREAM_SCRIPT)) as PluginScript,
+    script,
     onCall: (call) => tell({ kind: 'call', call }),
     exit: (code) => process.exit(code),
   })
-  process.once('SIGTERM', () => void plugin.close().then(() => process.exit(0)))
+  process.once('SIGTERM', () => void plugin.close().then(() => process.exit(script.exitCode ?? 0)))
   process.once('disconnect', () => process.exit(0))
   process.on('message', (message: ParentMessage) => void obey(plugin, message))
   console.log(`the scripted plugin has started; its socket is ${plugin.socketPath}`)
