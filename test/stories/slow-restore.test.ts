@@ -35,7 +35,8 @@ describe('task events that come while the host restores', () => {
         ...memory,
         async *read(prefix) {
           await turn()
-          tell(prefix === 'plugin/' ? 'started' : 'prestart', 'a1')
+          if (prefix === 'registry/sequence') tell('prestart', 'a1')
+          if (prefix === 'plugin/') tell('started', 'a1')
           for await (const record of memory.read(prefix)) {
             if (record.key.endsWith('gone')) tell('stopped', 'gone')
             yield record
