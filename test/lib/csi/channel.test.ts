@@ -294,7 +294,9 @@ describe('CsiChannel', () => {
       const bad = [
         channel.call('Nonsense' as CsiRpc),
         channel.call('NodeStageVolume', { volume_capability: 'rw' as never }),
-        ...[0, -1, NaN, Infinity, 2 ** 31].map((timeoutMs) => channel.call('NodeGetInfo', {}, { timeoutMs })),
+        ...[0, -1, NaN, Infinity, 2 ** 31, '5' as never].map((timeoutMs) =>
+          channel.call('NodeGetInfo', {}, { timeoutMs }),
+        ),
         channel.call('NodeGetInfo', {}, { signal: {} as AbortSignal }),
       ]
       for (const failure of await Promise.all(bad.map(caught))) expect(failure.code).to.equal('ERR_OPTION_INVALID')
