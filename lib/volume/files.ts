@@ -1,6 +1,5 @@
 import { readFileSync, rmdirSync } from 'node:fs'
 import { mkdir, realpath } from 'node:fs/promises'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { PlugstreamError } from '../errors.js'
 import { mountError } from './errors.js'
@@ -72,11 +71,11 @@ async function makeDirectory(path: string): Promise<void> {
   }
 }
 
-/** Who asks before the next read has begun shares it: with many volumes at once the table is long, and read for all of them. */
+/** Who asks in the same moment shares a read: with many volumes at once the table is long, and read for all of them. */
 function shared<T>(read: () => Promise<T>): () => Promise<T> {
   let next: Promise<T> | undefined
   return () => {
-    next ??= nextTurn().then(() => {
+    next ??= Promise.resolve().then(() => {
       next = undefined
       return read()
     })
