@@ -80,6 +80,8 @@ export class Gate {
   readonly calls: WatchedCall[] = []
   /** The most calls about one volume that were under way at the same time. */
   mostAtOnce = 0
+  /** What this driver does besides, before it ends a publication. */
+  beforeUnpublish: (path: string) => void = () => undefined
   readonly #underWay: string[] = []
   readonly #held = new Map<Point, { goOn: () => void; fail: (failure: Error) => void }>()
   #points: readonly Point[] = []
@@ -93,6 +95,7 @@ export class Gate {
       this.#underWay.push(volumeId)
       this.mostAtOnce = Math.max(this.mostAtOnce, this.#underWay.filter((id) => id === volumeId).length)
     }
+    if (when === 'before' && rpc === 'NodeUnpublishVolume') this.beforeUnpublish(target_path ?? '')
     const point = this.#points.find(isAt(rpc, when, request))
     if (point && !this.#held.has(point))
       await new Promise<void>((goOn, fail) => {
