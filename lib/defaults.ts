@@ -147,6 +147,8 @@ export const pathLookMs = 5_000
 export const volumeIdLimitBytes = 1_024
 /** How many volumes of one plugin are worked at at the same time. Each may hang, and the others still have room; more would be a storm. */
 export const volumesAtOnce = 64
+/** A call that is part of such work may take this much longer: its caller hears that the time is over, and not that a call has failed. */
+export const volumeCallMarginMs = 50
 /** How long taking back a mount that failed may take before its caller is told of the failure; it goes on behind. */
 export const volumeUndoMs = 10_000
 /** Pause before a volume that could not be brought to where it should be is tried again; doubles up to the second figure. */

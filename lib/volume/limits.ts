@@ -1,6 +1,10 @@
 import { now } from '../clock.js'
+import { volumeCallMarginMs } from '../defaults.js'
 import { invalidOption, PlugstreamError } from '../errors.js'
 import type { VolumeCallOptions } from './volume.js'
+
+/** The longest a timer of Node can wait, less a second. */
+const longestTimeoutMs = 2_147_483_000
 
 /** How long a piece of work may go on. */
 export class Limits {
@@ -26,14 +30,12 @@ export class Limits {
     return this.#isFinished
   }
 
-  /** For the next call that is part of the work. */
+  /** For the next call that is part of the work, and ends with it at the latest. */
   get call(): { signal: AbortSignal; timeoutMs: number } {
-    return { signal: this.signal, timeoutMs: Math.max(1, this.#endAt - now()) }
+    const leftMs = Math.max(0, this.#endAt - now())
+    return { signal: this.signal, timeoutMs: Math.min(leftMs + volumeCallMarginMs, longestTimeoutMs) }
   }
 }
-
-/** The longest a timer of Node can wait, less a second. */
-const longestTimeoutMs = 2_147_483_000
 
 /**
  * Does `work`, and rejects at once when its time is over, the caller gives up, or everything closes. The work hears of it by the signal

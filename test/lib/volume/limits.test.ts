@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { volumeCallMarginMs } from '../../../lib/defaults.js'
 import { Unfinished } from '../../../lib/unfinished.js'
 import { limited, type Limits } from '../../../lib/volume/limits.js'
 import type { VolumeCallOptions } from '../../../lib/volume/volume.js'
@@ -124,18 +125,23 @@ describe('limits', () => {
     expect(limits().isFinished).to.equal(false)
   })
 
-  it('give the next call the time that is left, and at least a moment', async () => {
+  it('give the next call the time that is left and a moment more, so that it is not what ends the work', async () => {
     using clock = new Clock()
     const stop = new AbortController()
     const { run } = bounded({ timeoutMs: 5_000, signal: stop.signal })
     const { work, limits } = endless()
     const failing = failureOf(run(work))
-    expect(limits().call).to.deep.equal({ signal: limits().signal, timeoutMs: 5_000 })
+    expect(limits().call).to.deep.equal({ signal: limits().signal, timeoutMs: 5_000 + volumeCallMarginMs })
     await clock.pass(2_000)
-    expect(limits().call.timeoutMs).to.equal(3_000)
+    expect(limits().call.timeoutMs).to.equal(3_000 + volumeCallMarginMs)
     await clock.pass(3_000)
-    expect(limits().call.timeoutMs).to.equal(1)
+    expect(limits().call.timeoutMs).to.equal(volumeCallMarginMs)
     await failing
+  })
+
+  it('give it no more time than a call can take', async () => {
+    const { run } = bounded({ timeoutMs: 2_147_483_000 })
+    expect(await run(async ({ call }) => call.timeoutMs)).to.equal(2_147_483_000)
   })
 
   it('leave no timer and no listener, however the work ends', async () => {
