@@ -1,5 +1,5 @@
 import { readFileSync, rmdirSync } from 'node:fs'
-import { mkdir, realpath } from 'node:fs/promises'
+import { mkdir, readdir, realpath } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { PlugstreamError } from '../errors.js'
 import { mountError } from './errors.js'
@@ -26,6 +26,7 @@ export function volumeFiles(): VolumeFiles {
     mounts: process.platform === 'linux' ? shared(readMountTable) : () => Promise.resolve(undefined),
     placeOf: (root, path) => placeOf(realRoot, root, path),
     makeDirectory: (root, path) => placeOf(realRoot, root, path).then(makeDirectory),
+    isLink,
     removeIfEmpty,
     look: (path, signal) => pathState(path, { signal }),
   }
@@ -68,6 +69,18 @@ async function makeDirectory(path: string): Promise<void> {
   } catch (failure) {
     if ((failure as NodeJS.ErrnoException).code === 'EEXIST') return
     throw PlugstreamError.from(failure, 'ERR_MOUNT', `making ${path}`, { details: { path } })
+  }
+}
+
+/** By what the directory above says of it, which asks no file system that is mounted there. */
+async function isLink(path: string): Promise<boolean> {
+  try {
+    const name = basename(path)
+    return (await readdir(dirname(path), { withFileTypes: true })).some(
+      (one) => one.name === name && one.isSymbolicLink(),
+    )
+  } catch (failure) {
+    throw PlugstreamError.from(failure, 'ERR_MOUNT', `reading ${dirname(path)}`, { details: { path } })
   }
 }
 

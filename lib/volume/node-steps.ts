@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import type { CsiClient } from '../csi/client.js'
 import type { Secrets } from '../csi/messages/shared.js'
-import { isNotFound, isUnsupported } from './errors.js'
+import { isNotFound, isUnsupported, mountError } from './errors.js'
 import type { Limits } from './limits.js'
 import { MountCheck } from './mount-check.js'
 import type { VolumeFiles } from './ports.js'
@@ -48,9 +48,12 @@ export async function stage(
   }
 }
 
-/** A place for a new use, on which nothing is mounted from elsewhere. @throws ERR_MOUNT. */
+/** A place for a new use, on which nothing is mounted from elsewhere, and which leads nowhere else. @throws ERR_MOUNT. */
 export async function checkFree({ files }: NodePlugin, root: string, path: string): Promise<void> {
-  await new MountCheck(files, await files.placeOf(root, path)).mustBeFree()
+  const place = await files.placeOf(root, path)
+  await new MountCheck(files, place).mustBeFree()
+  // A plugin would mount where the link leads, and nobody would look there again.
+  if (await files.isLink(place)) throw mountError(`${path} is a symbolic link that is none of ours`, path)
 }
 
 /** @throws ERR_MOUNT where nothing is mounted there after the plugin's OK. */

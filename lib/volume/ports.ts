@@ -19,6 +19,8 @@ export interface VolumeFiles {
   placeOf: (root: string, path: string) => Promise<string>
   /** The same, and makes the directory itself. @throws ERR_MOUNT. */
   makeDirectory: (root: string, path: string) => Promise<void>
+  /** Whether there is a symbolic link at a path, which is not looked up itself. */
+  isLink: (path: string) => Promise<boolean>
   /** Removes a directory if it is empty, at once; anything else stays. */
   removeIfEmpty: (path: string) => void
   /** Looked at by another process, since a look at a dead mount may never end. */

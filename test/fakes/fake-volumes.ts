@@ -171,7 +171,8 @@ export interface FakeHost {
   readonly problems: PlugstreamError[]
   /** What is stored, key to JSON text. */
   readonly records: Map<string, string>
-  close(): Promise<void>
+  /** @param timeoutMs how long it waits for what is under way. Default: no limit. */
+  close(timeoutMs?: number): Promise<void>
 }
 
 /** The roots of a plugin: where the host has its volumes, and where the plugin sees them. */
@@ -201,6 +202,7 @@ export async function fakeHost(
       mounts: plugin.mounts,
       placeOf: async (_root, path) => path,
       makeDirectory: async () => undefined,
+      isLink: async () => false,
       removeIfEmpty: () => undefined,
       look: async (path) => ({ state: plugin.pathStates.get(path) ?? 'directory', description: `looked at ${path}` }),
     },
@@ -222,9 +224,9 @@ export async function fakeHost(
     problem: (problem) => problems.push(problem),
     changed: () => undefined,
   })
-  const close = async (): Promise<void> => {
+  const close = async (timeoutMs?: number): Promise<void> => {
     manager.close()
-    await operations.close()
+    await operations.close(timeoutMs)
   }
   return { manager, ports, operations, events, problems, records, close }
 }

@@ -45,6 +45,7 @@ function steps(plugin = new FakePlugin()) {
         return path
       },
       makeDirectory: async (_root, path) => void done.push(`make ${path}`),
+      isLink: async () => false,
       removeIfEmpty: (path) => void done.push(`remove ${path}`),
       look: () => Promise.reject(new Error('nobody looks at volumes here')),
     },
