@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import type { Suite } from 'mocha'
@@ -178,7 +178,8 @@ export function aWatchedStory(tell: (story: WatchedStory) => Promise<void>) {
 
 /** No directory that a volume was at, and no record of one. */
 export async function expectNothingLeft(stateDir: string): Promise<void> {
-  const roots = readdirSync(join(stateDir, 'csi', 'volumes')).map((name) => join(stateDir, 'csi', 'volumes', name))
+  const all = join(stateDir, 'csi', 'volumes')
+  const roots = existsSync(all) ? readdirSync(all).map((name) => join(all, name)) : []
   expect(roots.flatMap((root) => readdirSync(root, { recursive: true }).filter(isBelow))).to.deep.equal([])
   expect(await volumeRecords(stateDir)).to.deep.equal([])
 }
