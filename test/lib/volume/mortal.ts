@@ -1,0 +1,89 @@
+import type { CsiClient } from '../../../lib/csi/client.js'
+import type { VolumePorts } from '../../../lib/volume/ports.js'
+import { fakeHost, FakePlugin, type FakeHost } from '../../fakes/fake-volumes.js'
+
+/** When a host dies: at its `at`th step, before the step has had an effect or after. */
+export interface Death {
+  at: number
+  when: 'before' | 'after'
+}
+
+/** How long a host that is dead is waited for: what it began never ends. */
+const buryMs = 1
+
+/**
+ * A host that dies at one of its steps, as by kill -9: whatever it does with the world outside of itself is a step. After its death nothing
+ * of it has an effect any more, and nobody answers it.
+ */
+export class MortalHost {
+  readonly plugin: FakePlugin
+  readonly #death: Death | undefined
+  #steps = 0
+  #isDead = false
+  /** Resolves with the step it died at. */
+  readonly #died: Promise<string>
+  #die: (step: string) => void = () => undefined
+
+  constructor(plugin: FakePlugin, death: Death | undefined) {
+    this.plugin = plugin
+    this.#death = death
+    this.#died = new Promise((resolve) => (this.#die = resolve))
+  }
+
+  async #open(records: Map<string, string>): Promise<FakeHost> {
+    const living = await fakeHost(this.plugin, records)
+    const { store, files } = living.ports
+    await living.close()
+    const over: Partial<VolumePorts> = {
+      store: { read: (prefix) => store.read(prefix), save: (batch) => this.#step('save', () => store.save(batch)) },
+      files: {
+        ...files,
+        mounts: () => this.#step('mounts', () => files.mounts()),
+        placeOf: (...path) => this.#step('placeOf', () => files.placeOf(...path)),
+        makeDirectory: (...path) => this.#step('makeDirectory', () => files.makeDirectory(...path)),
+        removeIfEmpty: (path) => {
+          if (!this.#isDead) files.removeIfEmpty(path)
+        },
+        look: (...path) => this.#step('look', () => files.look(...path)),
+      },
+      ready: (...about) => this.#step('ready', () => living.ports.ready(...about)),
+      secrets: (request) => this.#step('secrets', () => living.ports.secrets(request)),
+      client: () => this.#client,
+    }
+    return fakeHost(this.plugin, records, over)
+  }
+
+  /** Does something with it until that is done or it dies; then it is gone either way. Tells at which step it died. */
+  async live(
+    work: (host: FakeHost, isOver: () => boolean) => Promise<unknown>,
+    records: Map<string, string>,
+  ): Promise<string | undefined> {
+    const host = await this.#open(records)
+    const done = work(host, () => this.#isDead).then(
+      () => undefined,
+      () => undefined,
+    )
+    const died = await Promise.race([done, this.#died])
+    await host.close(this.#isDead ? buryMs : undefined)
+    return died
+  }
+
+  readonly #client = new Proxy({} as CsiClient, {
+    get: (_, method: string) => {
+      const { client } = this.plugin as unknown as { client: Record<string, (...args: unknown[]) => Promise<unknown>> }
+      return (...args: unknown[]) => this.#step(method, async () => client[method]?.(...args))
+    },
+  })
+
+  async #step<T>(name: string, work: () => Promise<T>): Promise<T> {
+    if (this.#isDead) return new Promise<T>(() => undefined)
+    this.#steps++
+    if (this.#steps !== this.#death?.at) return work().then((done) => (this.#isDead ? never() : done))
+    if (this.#death.when === 'after') await work().catch(() => undefined)
+    this.#isDead = true
+    this.#die(`step ${this.#steps}, ${this.#death.when} ${name}`)
+    return never()
+  }
+}
+
+const never = (): Promise<never> => new Promise(() => undefined)
