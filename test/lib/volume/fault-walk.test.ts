@@ -19,17 +19,29 @@ interface Scenario {
   about: string
   before?: (plugin: FakePlugin, host: FakeHost, isOver: () => boolean) => void | Promise<void>
   operation: (host: FakeHost) => Promise<unknown>
+  /** Whether it is held after the operation where nobody dies, by what the plugin has. */
+  isHeldAfter: (capabilities: readonly string[]) => boolean
 }
 
 const mount = (host: FakeHost): Promise<unknown> => host.manager.mount(use('a'))
 const unmount = (host: FakeHost): Promise<unknown> => host.manager.unmount(use('a'))
 
 const scenarios: readonly Scenario[] = [
-  { name: 'the mount of the first user', holders: [], about: 'a', operation: mount },
-  { name: 'the mount of another user', holders: ['b'], about: 'a', operation: mount },
-  { name: 'the unmount of one of two users', holders: ['a', 'b'], about: 'a', operation: unmount },
-  { name: 'the unmount of the last user', holders: ['a'], about: 'a', operation: unmount },
-  ...['ControllerPublishVolume', 'NodeStageVolume', 'NodePublishVolume'].flatMap((rpc) =>
+  { name: 'the mount of the first user', holders: [], about: 'a', operation: mount, isHeldAfter: () => true },
+  { name: 'the mount of another user', holders: ['b'], about: 'a', operation: mount, isHeldAfter: () => true },
+  {
+    name: 'the unmount of one of two users',
+    holders: ['a', 'b'],
+    about: 'a',
+    operation: unmount,
+    isHeldAfter: () => false,
+  },
+  { name: 'the unmount of the last user', holders: ['a'], about: 'a', operation: unmount, isHeldAfter: () => false },
+  ...[
+    ['ControllerPublishVolume', 'attach'] as const,
+    ['NodeStageVolume', 'stage'] as const,
+    ['NodePublishVolume', undefined] as const,
+  ].flatMap(([rpc, capability]) =>
     (['final', 'unknown'] as const).map((outcome) => ({
       name: `a mount whose ${rpc} fails with an outcome that is ${outcome}`,
       holders: [],
@@ -40,6 +52,8 @@ const scenarios: readonly Scenario[] = [
           throw rpcFailure('INTERNAL', outcome)
         }),
       operation: mount,
+      // What the plugin does not have is not called.
+      isHeldAfter: (capabilities: readonly string[]) => capability !== undefined && !capabilities.includes(capability),
     })),
   ),
   {
@@ -56,6 +70,7 @@ const scenarios: readonly Scenario[] = [
       plugin.pathStates.clear()
     },
     operation: mount,
+    isHeldAfter: () => true,
   },
 ]
 
@@ -136,11 +151,15 @@ describe('a host that dies at any step of', () => {
             for (let at = 1; ; at++) {
               const { plugin, records } = await machine(scenario, capabilities)
               const died = await operate(scenario, plugin, records, { at, when })
-              if (died === undefined) break
-              steps.push(died)
               const host = await settle(plugin, records)
-              expectWhole(host, plugin, scenario, died)
+              expectWhole(host, plugin, scenario, died ?? 'no death')
               await host.close()
+              if (died === undefined) {
+                const held = host.manager.list()[0]?.claims.map(({ allocId }) => allocId) ?? []
+                expect(held.includes(scenario.about)).to.equal(scenario.isHeldAfter(capabilities))
+                break
+              }
+              steps.push(died)
             }
             expect(steps.length).to.be.greaterThan(2)
           })
