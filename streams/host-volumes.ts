@@ -46,7 +46,7 @@ export interface HostVolumes
   readonly event$: Observable<VolumeEvent>
   /** Makes a volume; one of that name is given back. From a snapshot or as a clone with `volumeContentSource`. */
   readonly create: Call<'createVolume'>
-  /** Deletes a volume. @throws ERR_VOLUME_BUSY where this host holds it. */
+  /** Deletes a volume; one that its plugin does not know is deleted. @throws ERR_VOLUME_BUSY where this host holds it. */
   readonly delete: Call<'deleteVolume'>
   /** Attaches a volume to a node. What this host mounts it attaches by itself. */
   readonly attach: Call<'controllerPublishVolume'>
