@@ -15,7 +15,7 @@ import {
   use,
   volumeCalls,
 } from './quirks-support.js'
-import { inDirectory } from './support.js'
+import { inDirectory, reasonsOf } from './support.js'
 import { phasesOf, withVolumes } from './volumes-support.js'
 
 /** How long the driver is at it; a caller waits for `impatientMs`. */
@@ -110,8 +110,8 @@ describe('a driver that is still busy with a volume', () => {
 
   // kubernetes-csi/csi-driver-smb#444, democratic-csi/democratic-csi#126
   it(
-    'holds up no other volume, and what it is asked about this one ends with the time of its caller',
-    aVolumeStory(async ({ volumes, start }) => {
+    'holds up no other volume, is well for all it says, and what it is asked about this one ends with the time of its caller',
+    aVolumeStory(async ({ volumes, health, start }) => {
       const plugin = await start(diskTask(), locking({ ControllerPublishVolume: [{ fault: 'hang' }] }))
       await failureOf(volumes.mount(use, { timeoutMs: impatientMs }))
       const stuck = failureOf(volumes.mount({ ...use, allocId: 'other' }, { timeoutMs: busyMs }))
@@ -120,6 +120,7 @@ describe('a driver that is still busy with a volume', () => {
       expect(failure).to.include({ code: 'ERR_TIMEOUT', retryable: true })
       const asked = plugin.calls.filter(({ request }) => request['volume_id'] === 'v2').map(({ rpc }) => rpc)
       expect(asked).to.deep.equal([...mounting, ...unmounting])
+      expect(new Set(reasonsOf(health.all))).to.deep.equal(new Set(['ready']))
     }),
   )
 })
