@@ -86,6 +86,24 @@ describe('a driver that lists as its capabilities', () => {
   )
 })
 
+describe('a driver that says of itself', () => {
+  for (const [name, version] of [
+    ['disk-csi-driver', 'N/A'],
+    ['PXD.Disk.example', ''],
+    ['x'.repeat(63), '1.0.0-rc.1+dirty (2024-10-01)'],
+  ] as const)
+    it(
+      `that it is ${name.slice(0, 20)} ${version}, and more that nobody asked for, is taken at its word`,
+      aStory({}, async ({ health, registry, start }) => {
+        const response = { name, vendor_version: version, manifest: { driver: 'disk', url: 'https://disk.example' } }
+        await start(pluginTask(), { replies: { GetPluginInfo: [{ response, repeat: true }] } })
+        await health.until(isHealthy)
+        expect(registry.all.map(({ plugin }) => plugin)).to.have.length(1)
+        expect(registry.all[0]?.plugin).to.include({ name: 'ebs', provider: name, version })
+      }),
+    )
+})
+
 // kubernetes-csi/node-driver-registrar#405, #497
 describe('a driver that does not say who it is', () => {
   const answers: readonly [what: string, replies: PluginScript['replies']][] = [

@@ -12,7 +12,7 @@ import {
   use,
   volumeCalls,
 } from './quirks-support.js'
-import { because, isHealthy, ofAlloc, ofType } from './support.js'
+import { because, isHealthy, ofAlloc, ofType, reasonsOf } from './support.js'
 
 const data = { plugin: 'disk', name: 'data', volumeCapabilities: [block] } as const
 
@@ -58,6 +58,19 @@ describe('what a driver claims to serve', () => {
       expect(volumeCalls(plugin)).to.deep.equal(['NodeStageVolume', 'NodePublishVolume'])
       const failure = await failureOf(volumes.create(data))
       expect(failure.code).to.equal('ERR_CSI_UNSUPPORTED')
+    }),
+  )
+
+  it(
+    'of groups and of what nobody knows, and does not have, is refused when it is asked for, and disturbs nothing else',
+    aVolumeStory(async ({ volumes, health, fingerprints, start }) => {
+      const claims = ['CONTROLLER_SERVICE', 'GROUP_CONTROLLER_SERVICE', 'SNAPSHOT_METADATA_SERVICE', 77]
+      await start(diskTask(), { capabilities: { plugin: claims } })
+      await fingerprints.until((one) => ofType('csi-controller')(one) && isHealthy(one))
+      const group = { plugin: 'disk', name: 'then', sourceVolumeIds: ['v1'] }
+      expect((await failureOf(volumes.snapshotGroup(group))).code).to.equal('ERR_CSI_UNSUPPORTED')
+      await volumes.create(data)
+      expect(new Set(reasonsOf(health.all))).to.deep.equal(new Set(['ready']))
     }),
   )
 
