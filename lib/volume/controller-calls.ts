@@ -96,9 +96,10 @@ export class ControllerCalls {
     return this.#operations.inPlace(plugin, limits, async () => {
       const secrets = await this.#secretsOf(pending)
       await before()
-      limits.doing = call
       const method = this.#ports.client('csi-controller', plugin)[call] as (...args: unknown[]) => Promise<unknown>
       try {
+        await this.#ports.ready('csi-controller', plugin, limits.signal) // it may have gone meanwhile
+        limits.doing = call
         const answered = method({ ...request, ...secrets }, limits.call)
         const answer = await (deletes.has(call) ? answered.catch(noneIsGone) : answered)
         await this.#forget(pending)

@@ -11,6 +11,8 @@ import type { Claim, VolumeRecord } from './volume-record.js'
 /** The plugin that does the work. */
 export interface NodePlugin {
   client: CsiClient
+  /** Waits until it is there: it may have gone since the step before. */
+  ready: (limits: Limits) => Promise<void>
   /** A path of the host as the plugin sees it. */
   seen: (path: string) => string
   /** @throws ERR_OPTION_INVALID where secrets are needed and not to be had. */
@@ -24,7 +26,7 @@ export interface NodePlugin {
  * @returns false where the plugin has no staging.
  */
 export async function stage(
-  { client, seen, secrets, files }: NodePlugin,
+  { client, ready, seen, secrets, files }: NodePlugin,
   record: VolumeRecord,
   { access, path }: { access: VolumeAccess; path: string },
   limits: Limits,
@@ -37,8 +39,9 @@ export async function stage(
     ...contextsOf(record),
     ...(await secrets('NodeStageVolume')),
   }
+  await ready(limits)
+  limits.doing = 'NodeStageVolume'
   try {
-    limits.doing = 'NodeStageVolume'
     await client.nodeStageVolume(request, limits.call)
     return true
   } catch (failure) {
@@ -58,7 +61,7 @@ export async function checkFree({ files }: NodePlugin, root: string, path: strin
 
 /** @throws ERR_MOUNT where nothing is mounted there after the plugin's OK. */
 export async function publish(
-  { client, seen, secrets, files }: NodePlugin,
+  { client, ready, seen, secrets, files }: NodePlugin,
   record: VolumeRecord,
   { access, path }: Claim,
   limits: Limits,
@@ -74,6 +77,7 @@ export async function publish(
     ...contextsOf(record),
     ...(await secrets('NodePublishVolume')),
   }
+  await ready(limits)
   limits.doing = 'NodePublishVolume'
   await client.nodePublishVolume(request, limits.call)
   // For a block device the specification promises no mount.
@@ -82,7 +86,8 @@ export async function publish(
 
 /** @throws what the plugin fails with; its NOT_FOUND only where something is still mounted there. */
 export async function unpublish(plugin: NodePlugin, record: VolumeRecord, path: string, limits: Limits): Promise<void> {
-  const { client, seen } = plugin
+  const { client, ready, seen } = plugin
+  await ready(limits)
   limits.doing = 'NodeUnpublishVolume'
   await undo(plugin, record, path, () =>
     client.nodeUnpublishVolume({ volumeId: record.volumeId, targetPath: seen(path) }, limits.call),
@@ -91,7 +96,8 @@ export async function unpublish(plugin: NodePlugin, record: VolumeRecord, path: 
 
 /** As `unpublish`; nothing is to be done where the plugin has no staging and nothing is mounted there. */
 export async function unstage(plugin: NodePlugin, record: VolumeRecord, path: string, limits: Limits): Promise<void> {
-  const { client, seen } = plugin
+  const { client, ready, seen } = plugin
+  await ready(limits)
   limits.doing = 'NodeUnstageVolume'
   await undo(plugin, record, path, () =>
     client.nodeUnstageVolume({ volumeId: record.volumeId, stagingTargetPath: seen(path) }, limits.call),

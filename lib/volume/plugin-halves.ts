@@ -27,6 +27,10 @@ export class PluginHalves {
     const { client, files } = this.#ports
     const node: NodePlugin = {
       client: client('csi-node', volume.plugin),
+      ready: async (within) => {
+        within.doing = 'waiting for its plugin'
+        await this.#ports.ready('csi-node', volume.plugin, within.signal)
+      },
       seen: (path) => seenPath(path, mountPoint, containerMountPoint),
       secrets: (rpc) => this.secrets(volume, rpc),
       files,

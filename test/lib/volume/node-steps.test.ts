@@ -31,6 +31,7 @@ function steps(plugin = new FakePlugin()) {
   const asked: string[] = []
   const node: NodePlugin = {
     client,
+    ready: async () => undefined,
     seen: (path) => path,
     secrets: async (rpc) => {
       asked.push(rpc)
