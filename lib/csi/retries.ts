@@ -121,19 +121,18 @@ class Series<Target> {
   }
 
   /** The code by which a failure is tried again. */
-  #codeOf({ code, details }: PlugstreamError): string | undefined {
+  #codeOf(error: PlugstreamError): string | undefined {
+    const { code, details } = error
     if (code === 'ERR_CSI_RPC') return details['connectionLost'] ? 'UNAVAILABLE' : String(details['grpcCode'])
-    // Between two instances there may be none for a while.
-    const hasNone = code === 'ERR_PLUGIN_NOT_READY' || code === 'ERR_PLUGIN_UNKNOWN'
-    return hasNone || (code === 'ERR_CLOSED' && this.#isReplaced()) ? 'UNAVAILABLE' : undefined
+    return hasNone(error) || (code === 'ERR_CLOSED' && this.#isReplaced()) ? 'UNAVAILABLE' : undefined
   }
 
-  /** Another target is to be had than the one that was closed. */
+  /** Another target is to be had than the one that was closed, or none for now. */
   #isReplaced(): boolean {
     try {
       return this.#ports.pick() !== this.#target
-    } catch {
-      return false
+    } catch (failure) {
+      return hasNone(failure)
     }
   }
 
@@ -152,6 +151,12 @@ class Series<Target> {
       details: { rpc: this.#rpc, ...details, outcome, attempts },
     })
   }
+}
+
+/** Between two instances there may be none for a while. */
+function hasNone(failure: unknown): boolean {
+  const { code } = Object(failure) as { code?: unknown }
+  return code === 'ERR_PLUGIN_NOT_READY' || code === 'ERR_PLUGIN_UNKNOWN'
 }
 
 const never = (): Promise<never> => new Promise(() => undefined)
