@@ -59,12 +59,13 @@ export class MortalHost {
     records: Map<string, string>,
   ): Promise<string | undefined> {
     const host = await this.#open(records)
-    const done = work(host, () => this.#isDead).then(
-      () => undefined,
-      () => undefined,
-    )
+    // It may die while it closes, too.
+    const done = work(host, () => this.#isDead)
+      .catch(() => undefined)
+      .then(() => host.close())
+      .then(() => undefined)
     const died = await Promise.race([done, this.#died])
-    await host.close(this.#isDead ? buryMs : undefined)
+    if (died !== undefined) await host.close(buryMs)
     return died
   }
 
