@@ -201,7 +201,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
           connect: () =>
             openConnection(
               () => clients.kindOf(type).open(socketPath),
-              (work) => unfinished.add(work),
+              (work, end) => unfinished.add(work, end),
             ),
           dial: () => abortable((signal) => dial(socketPath, signal)),
         },

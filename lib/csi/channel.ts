@@ -36,10 +36,11 @@ import { messagesOf } from './stream-messages.js'
 export class CsiChannel implements PluginChannel {
   readonly #link: Link
   readonly #rpcTimeoutMs: number
-  readonly #inFlight = new Set<Promise<object>>()
+  readonly #inFlight = new Map<Promise<object>, () => void>()
   readonly #streams = new Set<ClientReadableStream<object>>()
   readonly #capabilities = new CapabilityMemory((...call) => this.call(...call))
   #answered = 0
+  #isEnded = false
 
   /**
    * @param rpcTimeoutMs the deadline of calls that bring none of their own.
@@ -137,7 +138,13 @@ export class CsiChannel implements PluginChannel {
       this.#streams.delete(call)
       call.cancel()
     }
-    return this.#link.close(() => Promise.allSettled(this.#inFlight))
+    return this.#link.close(() => Promise.allSettled(this.#inFlight.keys()))
+  }
+
+  /** Ends the calls that closing left to finish: nobody has the time to wait for them. */
+  end(): void {
+    this.#isEnded = true
+    for (const end of this.#inFlight.values()) end()
   }
 
   async #send<Rpc extends CsiRpc>(
@@ -148,6 +155,7 @@ export class CsiChannel implements PluginChannel {
     const { signal, timeoutMs = this.#rpcTimeoutMs } = options
     const { definition, message } = this.#ready(rpc, 'unary', request, options)
     const wasLost = this.#link.noteLosses()
+    let end = (): void => undefined
     const answer = new Promise<object>((resolve, reject) => {
       const call = this.#link.client.makeUnaryRequest(
         definition.path,
@@ -163,12 +171,14 @@ export class CsiChannel implements PluginChannel {
         },
       )
       const cancel = () => call.cancel()
+      end = cancel
       signal?.addEventListener('abort', cancel)
     })
-    this.#inFlight.add(answer)
+    this.#inFlight.set(answer, end)
     try {
       return (await answer) as CsiResponse<Rpc>
     } catch (error) {
+      if (this.#isEnded) throw closed(rpc, 'unknown')
       throw await failure(rpc, request, error as ServiceError, signal, wasLost)
     } finally {
       this.#inFlight.delete(answer)
@@ -226,8 +236,10 @@ function serialized(rpc: string, serialize: (request: object) => Buffer, request
   }
 }
 
-function closed(rpc: string): PlugstreamError {
-  return new PlugstreamError('ERR_CLOSED', `${rpc}: the channel is closed`, { details: { rpc } })
+function closed(rpc: string, outcome?: CallOutcome): PlugstreamError {
+  return new PlugstreamError('ERR_CLOSED', `${rpc}: the channel is closed`, {
+    details: { rpc, ...(outcome && { outcome }) },
+  })
 }
 
 function aborted(rpc: string, { reason }: AbortSignal, outcome?: CallOutcome): PlugstreamError {

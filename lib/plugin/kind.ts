@@ -78,4 +78,6 @@ export interface PluginChannel {
   fingerprint(type: PluginType, signal: AbortSignal): Promise<PluginFacts>
   /** Resolves when the connection is gone. Calls in flight may finish. Idempotent. */
   close(): Promise<void>
+  /** Ends the calls that closing left to finish. Default: they are waited for. */
+  end?(): void
 }

@@ -6,11 +6,11 @@ import { listen } from './listen.js'
 
 /**
  * A channel as a value: opened when subscribed to, closed when left. `closing` is given the work of closing, which a teardown cannot
- * wait for.
+ * wait for, and what ends the calls that this work waits for.
  */
 export function openConnection(
   open: () => PluginChannel,
-  closing: (work: Promise<void>) => void = () => undefined,
+  closing: (work: Promise<void>, end: () => void) => void = () => undefined,
 ): Observable<Connection> {
   return new Observable((subscriber) => {
     const channel = open()
@@ -22,6 +22,6 @@ export function openConnection(
       identify: () => abortable((signal) => channel.identify(signal)),
       fingerprint: (type) => abortable((signal) => channel.fingerprint(type, signal)),
     })
-    return () => closing(channel.close())
+    return () => closing(channel.close(), () => channel.end?.())
   })
 }

@@ -28,6 +28,15 @@ describe('Unfinished', () => {
     await unfinished.settled(1)
   })
 
+  it('is ended then, where it can be', async () => {
+    const unfinished = new Unfinished()
+    let isEnded = false
+    unfinished.add(new Promise(() => undefined), () => (isEnded = true))
+    unfinished.add(Promise.resolve(), () => expect.fail('it was over'))
+    await unfinished.settled(1)
+    expect(isEnded).to.equal(true)
+  })
+
   it('leaves no timer behind where it has settled in time', async () => {
     const unfinished = new Unfinished()
     unfinished.add(Promise.resolve())

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { concat, NEVER, of, Subject, tap } from 'rxjs'
+import type { CsiClient } from '../../lib/csi/client.js'
 import { PlugstreamError } from '../../lib/errors.js'
 import { memoryStore } from '../../lib/store/memory-store.js'
 import type { StateStore } from '../../lib/store/state-store.js'
@@ -45,6 +46,22 @@ describe('a host that is closed', () => {
       await closing
       expect(await waiting).to.include({ code: 'ERR_CLOSED' })
       await host[Symbol.asyncDispose]()
+    }),
+  )
+
+  it(
+    'during a call that hangs ends it, as soon as it has waited for it long enough',
+    aStory({ timing: { closeTimeoutMs: 50 } }, async ({ host, start }) => {
+      const plugin = await start(pluginTask({ csiPlugin: { id: 'ebs', type: 'controller' } }), {
+        replies: { DeleteVolume: [{ fault: 'hang' }] },
+      })
+      await host.waitFor('csi-controller', 'ebs', { healthy: true })
+      const { deleteVolume } = host.client<CsiClient>('csi-controller', 'ebs')
+      const failure = deleteVolume({ volumeId: 'v' }).catch((thrown: unknown) => thrown)
+      await plugin.waitForCall('DeleteVolume')
+      await host.close()
+      const { code, details } = (await failure) as PlugstreamError
+      expect([code, details['outcome']]).to.deep.equal(['ERR_CLOSED', 'unknown'])
     }),
   )
 
