@@ -9,6 +9,7 @@ import { nameOf, type PluginClients } from '../lib/plugin/plugin-clients.js'
 import type { StateStore } from '../lib/store/state-store.js'
 import { ControllerCalls } from '../lib/volume/controller-calls.js'
 import type { ControllerAnswer, ControllerCall, ControllerRequest } from '../lib/volume/controller-call.js'
+import { Discretion } from '../lib/volume/discretion.js'
 import { volumeFiles } from '../lib/volume/files.js'
 import { Operations } from '../lib/volume/operations.js'
 import { PluginHalves } from '../lib/volume/plugin-halves.js'
@@ -148,6 +149,9 @@ function volumePorts({ store, registry, health, clients, volumeRoot, secrets }: 
   const newestHealthy = (type: PluginType, name: string): PluginInfo | undefined =>
     registry.instances(type, name).find((instance) => health.get(instanceKey(instance))?.healthy)
   const made = new Map<string, CsiClient>()
+  const discretion = new Discretion()
+  const clientOf = (type: PluginType, name: string, what: string): CsiClient =>
+    clients.of(type, what, () => registry.instances(type, name)) as CsiClient
   return {
     store,
     files: volumeFiles(),
@@ -162,7 +166,7 @@ function volumePorts({ store, registry, health, clients, volumeRoot, secrets }: 
     },
     client: (type, name) => {
       const what = nameOf({ type, name })
-      const client = made.get(what) ?? (clients.of(type, what, () => registry.instances(type, name)) as CsiClient)
+      const client = made.get(what) ?? discretion.client(name, clientOf(type, name, what))
       made.set(what, client)
       return client
     },
@@ -171,7 +175,10 @@ function volumePorts({ store, registry, health, clients, volumeRoot, secrets }: 
     secrets: async (request) => {
       const { secretsRef, rpc } = request
       const given = await secrets?.(request)
-      if (given && Object.values(given).every((value) => typeof value === 'string')) return { ...given }
+      if (given && Object.values(given).every((value) => typeof value === 'string')) {
+        discretion.gives(request.plugin, given)
+        return { ...given }
+      }
       throw invalidOption('secretsRef', secretsRef, `the name of secrets that the host is given (for ${rpc})`)
     },
     now,
