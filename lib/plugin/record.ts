@@ -1,6 +1,7 @@
-import { messageOf, PlugstreamError } from '../errors.js'
+import { messageOf } from '../errors.js'
 import { escapePathPart } from '../path-escape.js'
 import type { StoreRecord } from '../store/state-store.js'
+import { corrupt, fieldsOf } from '../stored-record.js'
 import type { PluginInfo, PluginRef } from './plugin.js'
 import { pluginInfo, validDefinition } from './validate.js'
 
@@ -33,7 +34,7 @@ export function encodeRecord({ plugin, order }: PluginRecord): unknown {
  * it; `details.key` says which.
  */
 export function decodeRecord(record: StoreRecord): PluginRecord {
-  const { order, plugin } = fields(record) as { order: unknown; plugin: unknown }
+  const { order, plugin } = fieldsOf(record, schema) as { order: unknown; plugin: unknown }
   if (!isNumber(order)) throw corrupt(record.key, 'it has no order')
   const registeredAt = (plugin as Partial<PluginInfo> | undefined)?.registeredAt
   if (!isNumber(registeredAt)) throw corrupt(record.key, 'it has no time of registration')
@@ -53,29 +54,9 @@ export function encodeSequence(reserved: number): unknown {
 
 /** @throws as `decodeRecord`. */
 export function decodeSequence(record: StoreRecord): number {
-  const { reserved } = fields(record) as { reserved: unknown }
+  const { reserved } = fieldsOf(record, schema) as { reserved: unknown }
   if (!isNumber(reserved)) throw corrupt(record.key, 'it has no number')
   return reserved
-}
-
-function fields(record: StoreRecord): object {
-  if ('error' in record) throw corrupt(record.key, messageOf(record.error), record.error)
-  const { value } = record
-  if (typeof value !== 'object' || value === null || !('schema' in value)) throw corrupt(record.key, 'it has no schema')
-  if (value.schema === schema) return value
-  if (!isNumber(value.schema) || value.schema < schema) throw corrupt(record.key, 'its schema is unknown')
-  throw new PlugstreamError(
-    'ERR_STORE_READ',
-    `the record ${record.key} was written by a newer version (schema ${value.schema}; this one knows ${schema})`,
-    { details: { key: record.key, schema: value.schema } },
-  )
-}
-
-function corrupt(key: string, why: string, cause?: unknown): PlugstreamError {
-  return new PlugstreamError('ERR_STORE_CORRUPT', `the record ${key} cannot be read: ${why}`, {
-    cause,
-    details: { key },
-  })
 }
 
 const isNumber = (value: unknown): value is number => Number.isSafeInteger(value)

@@ -2,7 +2,7 @@ import { messageOf } from '../errors.js'
 import { escapePathPart } from '../path-escape.js'
 import type { StoreRecord } from '../store/state-store.js'
 import type { ControllerCall } from './controller-call.js'
-import { corrupt, fieldsOf } from './stored.js'
+import { corrupt, fieldsOf } from '../stored-record.js'
 
 /** Every record of a call that it is not known of what became of it is under this prefix. */
 export const callPrefix = 'volume-call/'

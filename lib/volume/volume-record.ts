@@ -1,7 +1,7 @@
 import type { TextMap } from '../csi/codec.js'
 import { escapePathPart } from '../path-escape.js'
 import type { StoreRecord } from '../store/state-store.js'
-import { corrupt, fieldsOf } from './stored.js'
+import { corrupt, fieldsOf } from '../stored-record.js'
 import type { TakenMount, TakenRef } from './take-mount.js'
 import type { VolumeAccess } from './volume.js'
 
