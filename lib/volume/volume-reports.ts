@@ -12,7 +12,7 @@ import type { Operations } from './operations.js'
 import type { PluginHalves } from './plugin-halves.js'
 import type { VolumePorts } from './ports.js'
 import { name, takeRef } from './take-mount.js'
-import type { VolumeCallOptions, VolumeRef } from './volume.js'
+import type { VolumeAccess, VolumeCallOptions, VolumeRef } from './volume.js'
 import type { VolumePlugin } from './volume-course.js'
 
 /** What `expand` takes. */
@@ -62,7 +62,7 @@ export class VolumeReports {
    * these it is taken for healthy.
    */
   health(given: VolumeRef, options: VolumeCallOptions = {}): Promise<VolumeHealth> {
-    return this.#about('asking for the health of', given, options, async (plugin, places, limits, held) => {
+    return this.#about('asking for the health of', given, options, async (plugin, places, limits, { held }) => {
       const seen = held.state.claims.flatMap(({ phase, path, problem }) =>
         phase === 'stale' ? [{ status: 'INACCESSIBLE' as const, reason: 'MountIsDead', message: problem ?? path }] : [],
       )
@@ -85,10 +85,10 @@ export class VolumeReports {
     const { capacityRange, secretsRef } = given
     this.#ports.check('controllerExpandVolume', { volumeId, capacityRange })
     if (secretsRef !== undefined) name('secretsRef', secretsRef)
-    return this.#about('expanding', given, options, async (plugin, places, limits, held) => {
-      const { access } = held.record.stage ?? held.record.claims[0] ?? {}
-      const { readonly: _ofUse, ...volumeCapability } = access ?? { kind: 'mount', accessMode: 'SINGLE_NODE_WRITER' }
-      const request = { volumeId: places.volumeId, capacityRange, volumeCapability }
+    const range = { ...capacityRange } // its giver may use the object again
+    return this.#about('expanding', given, options, async (plugin, places, limits, { held, access }) => {
+      const { readonly: _ofUse, ...volumeCapability } = access
+      const request = { volumeId: places.volumeId, capacityRange: range, volumeCapability }
       const ref = { ...held.record, ...(secretsRef !== undefined && { secretsRef }) }
       const grown = await this.#expandInStorage(plugin, request, (rpc) => this.#halves.secrets(ref, rpc), limits)
       let { capacityBytes } = grown
@@ -153,7 +153,12 @@ export class VolumeReports {
     doing: string,
     given: VolumeRef,
     options: VolumeCallOptions,
-    work: (plugin: VolumePlugin, places: Places, limits: Limits, held: HeldVolume) => Promise<T>,
+    work: (
+      plugin: VolumePlugin,
+      places: Places,
+      limits: Limits,
+      volume: { held: HeldVolume; access: VolumeAccess },
+    ) => Promise<T>,
   ): Promise<T> {
     const { plugin, volumeId } = takeRef(given)
     const what = `${doing} volume ${JSON.stringify(volumeId)} of plugin ${JSON.stringify(plugin)}`
@@ -168,7 +173,7 @@ export class VolumeReports {
           volumePath: halves.node.seen(place.path),
           ...(stage && { stagingTargetPath: halves.node.seen(stage.path) }),
         }
-        return work(halves, places, limits, held)
+        return work(halves, places, limits, { held, access: place.access })
       })
     })
   }
