@@ -1,6 +1,9 @@
 import { messageOf, PlugstreamError } from './errors.js'
 import type { StoreRecord } from './store/state-store.js'
 
+/** Every copy of a record that was set aside is under this prefix, by the key it had. */
+export const quarantinePrefix = 'quarantine/'
+
 /**
  * The fields of a record that says which schema it has. One of a higher schema was written by a newer version, which knew what it meant.
  *

@@ -8,9 +8,8 @@ import { pluginInfo, validDefinition } from './validate.js'
 /** The schema of the records written here. One that is higher was written by a newer version, which knew what it meant. */
 const schema = 1
 
-/** Every record of an instance is under this prefix, and every copy of one that was set aside under the other. */
+/** Every record of an instance is under this prefix. */
 export const recordPrefix = 'plugin/'
-export const quarantinePrefix = 'quarantine/'
 export const sequenceKey = 'registry/sequence'
 
 /** What is known of an instance across restarts. */

@@ -1,6 +1,7 @@
 import type { StoreWrite } from '../store/state-store.js'
 import type { PluginInfo, PluginRef } from './plugin.js'
-import { encodeRecord, quarantinePrefix, recordKey } from './record.js'
+import { quarantinePrefix } from '../stored-record.js'
+import { encodeRecord, recordKey } from './record.js'
 import type { Instance, RegistryState, Step, Unreadable } from './registry-state.js'
 import { pluginInfo, type Deregistration, type PluginDefinition, type Update, type ValidChange } from './validate.js'
 

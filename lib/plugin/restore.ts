@@ -1,13 +1,7 @@
 import { PlugstreamError } from '../errors.js'
 import type { StateStore, StoreRecord, StoreWrite } from '../store/state-store.js'
-import {
-  decodeRecord,
-  decodeSequence,
-  quarantinePrefix,
-  recordPrefix,
-  sequenceKey,
-  type PluginRecord,
-} from './record.js'
+import { decodeRecord, decodeSequence, recordPrefix, sequenceKey, type PluginRecord } from './record.js'
+import { quarantinePrefix } from '../stored-record.js'
 import { RegistryState } from './registry-state.js'
 import { Sequence } from './sequence.js'
 

@@ -11,6 +11,7 @@ import { claimOf, encodeVolume, volumeKey, type Claim, type VolumeRecord } from 
  */
 export class HeldVolume {
   #record: VolumeRecord
+  #aside: readonly StoreWrite[]
   readonly #store: VolumePorts['store']
   readonly #changed: () => void
   /** Confirmed by the plugin. */
@@ -24,7 +25,14 @@ export class HeldVolume {
   /** By path; what is about the volume itself under the empty one. */
   readonly #problems = new Map<string, string>()
 
-  constructor(record: VolumeRecord, store: VolumePorts['store'], changed: () => void) {
+  /** @param aside what has to be saved with its first record: a copy of the one that this takes the place of. */
+  constructor(
+    record: VolumeRecord,
+    store: VolumePorts['store'],
+    changed: () => void,
+    aside: readonly StoreWrite[] = [],
+  ) {
+    this.#aside = aside
     this.#record = record
     this.#store = store
     this.#changed = changed
@@ -41,7 +49,8 @@ export class HeldVolume {
     const write: StoreWrite = isEmpty(record)
       ? { kind: 'delete', key }
       : { kind: 'put', key, value: encodeVolume(record) }
-    await this.#store.save([write])
+    await this.#store.save([...this.#aside, write])
+    this.#aside = []
     this.put(record)
     this.#isSaved = true
   }

@@ -1,6 +1,8 @@
 import { dirname } from 'node:path'
 import { volumeUndoMs } from '../defaults.js'
 import { messageOf, PlugstreamError } from '../errors.js'
+import type { StoreWrite } from '../store/state-store.js'
+import { quarantinePrefix } from '../stored-record.js'
 import { Again } from './again.js'
 import { isMountError } from './errors.js'
 import { HeldVolume } from './held-volume.js'
@@ -41,6 +43,8 @@ export class VolumeManager {
   readonly #ports: VolumePorts
   readonly #tell: VolumeListeners
   readonly #held = new Map<string, HeldVolume>()
+  /** Records that could not be read, by their keys. What takes the place of one keeps a copy of it. */
+  readonly #unreadable = new Map<string, unknown>()
   readonly #operations: Operations
   readonly #halves: PluginHalves
   readonly #again = new Again((key) => this.#settle(key))
@@ -65,6 +69,7 @@ export class VolumeManager {
         const record = decodeVolume(stored)
         manager.#hold(volumeKey(record), record)
       } catch (failure) {
+        manager.#unreadable.set(stored.key, 'value' in stored ? stored.value : stored.raw)
         tell.problem(PlugstreamError.from(failure, 'ERR_STORE_CORRUPT', `reading ${stored.key}`))
       }
     }
@@ -349,7 +354,10 @@ export class VolumeManager {
   }
 
   #hold(key: string, record: HeldVolume['record']): HeldVolume {
-    const volume = new HeldVolume(record, this.#ports.store, this.#tell.changed)
+    const aside: readonly StoreWrite[] = this.#unreadable.has(key)
+      ? [{ kind: 'put', key: quarantinePrefix + key, value: this.#unreadable.get(key) }]
+      : []
+    const volume = new HeldVolume(record, this.#ports.store, this.#tell.changed, aside)
     this.#held.set(key, volume)
     return volume
   }

@@ -490,4 +490,17 @@ describe('the volume manager', () => {
       expect(records.has('volume/disk/default/broken')).to.equal(true)
     }),
   )
+
+  it(
+    'keeps a copy of a record that cannot be read when a mount takes its place',
+    withFake(async (_, { records }, again) => {
+      records.set('volume/disk/default/v1', '{"schema":99}')
+      const { manager } = await again()
+      await manager.mount(request())
+      expect(records.get('quarantine/volume/disk/default/v1')).to.equal('{"schema":99}')
+      expect(records.get('volume/disk/default/v1')).to.include('"schema":1,')
+      await manager.unmount(request())
+      expect([...records.keys()]).to.deep.equal(['quarantine/volume/disk/default/v1'])
+    }),
+  )
 })
