@@ -84,7 +84,7 @@ export class HeldVolume {
     return this.#published.has(path)
   }
 
-  /** There, and dead. */
+  /** Dead, whether it is still there or was taken down, and to be made anew. */
   isStale({ path }: Claim): boolean {
     return this.#stale.has(path)
   }
@@ -99,6 +99,12 @@ export class HeldVolume {
   stale({ path }: Claim, problem: string): void {
     this.#stale.add(path)
     this.failed(path, problem)
+  }
+
+  /** Not there any more, and to be there again. What was dead stays so until it has been made anew. */
+  takenDown({ path }: Claim): void {
+    this.#published.delete(path)
+    this.#changed()
   }
 
   /** What is known of a use is known no more: it is being undone, or was. */

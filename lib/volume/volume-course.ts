@@ -68,17 +68,22 @@ export class VolumeCourse {
   /** Makes what is dead anew: every use of it ends first, so that it can be staged again. */
   async revive(limits: Limits): Promise<void> {
     const volume = this.#volume
-    const stale = volume.record.claims.filter((claim) => claim.held && volume.isStale(claim))
-    for (const claim of stale) {
-      await unpublish(this.#plugin.node, volume.record, claim.path, limits)
-      volume.unpublished(claim)
+    const dead = volume.record.claims.filter((claim) => claim.held && volume.isStale(claim))
+    await this.takeDown(dead, limits)
+    for (const claim of dead) await this.up(claimOf(volume.record, claim.path) ?? claim, limits)
+  }
+
+  /** Ends uses that are on record and stay there. It is unstaged only with all of them: a use that is not confirmed may be there. */
+  async takeDown(claims: readonly Claim[], limits: Limits): Promise<void> {
+    const volume = this.#volume
+    const { record } = volume
+    for (const claim of claims) {
+      await unpublish(this.#plugin.node, record, claim.path, limits)
+      volume.takenDown(claim)
     }
-    const { stage: staged, claims } = volume.record
-    if (staged && !claims.some((claim) => volume.isPublished(claim))) {
-      volume.staged = false
-      await unstage(this.#plugin.node, volume.record, staged.path, limits)
-    }
-    for (const claim of stale) await this.up(claimOf(volume.record, claim.path) ?? claim, limits)
+    if (!record.stage || claims.length < record.claims.length) return
+    volume.staged = false
+    await unstage(this.#plugin.node, record, record.stage.path, limits)
   }
 
   async #attach(limits: Limits): Promise<void> {

@@ -280,7 +280,7 @@ export class VolumeManager {
     await attempt('', () =>
       this.#halves.with(volume.record, limits, async (plugin) => {
         const course = this.#course(volume, plugin)
-        await attempt('', () => this.#recover(volume, course, limits))
+        await this.#recover(volume, course, limits)
         for (const claim of volume.record.claims) {
           const { path } = claim
           if (!claim.held) await attempt(path, () => this.#down(volume, course, claim, limits))
@@ -297,22 +297,22 @@ export class VolumeManager {
 
   /**
    * Where the machine was started anew, nothing that is on record is there any more, and a plugin that keeps a record of its own may think
-   * that it is: all of it is undone first.
+   * that it is: all of it is undone before anything is made anew.
    */
   async #recover(volume: HeldVolume, course: VolumeCourse, limits: Limits): Promise<void> {
     const { bootId } = this.#ports.files
     const { bootId: recorded = bootId, claims } = volume.record
     if (recorded === bootId || bootId === undefined) return
-    for (const claim of claims) if (claim.held) volume.stale(claim, 'the machine was started anew')
-    await course.revive(limits)
+    await course.takeDown(claims, limits)
     await volume.save({ ...volume.record, bootId })
   }
 
   async #keep(volume: HeldVolume, course: VolumeCourse, claim: Claim, limits: Limits): Promise<void> {
     try {
-      await course.up(claim, limits)
+      if (volume.isStale(claim)) await course.revive(limits)
+      else await course.up(claim, limits)
     } catch (failure) {
-      if (!isMountError(failure)) throw failure
+      if (!isMountError(failure) || volume.isStale(claim)) throw failure
       // The plugin thinks that it is there, and it is not.
       volume.stale(claim, messageOf(failure))
       await course.revive(limits)

@@ -1,0 +1,147 @@
+import { expect } from 'chai'
+import type { MountRequest } from '../../../lib/volume/volume.js'
+import { fakeHost, FakePlugin, rpcFailure, type FakeHost } from '../../fakes/fake-volumes.js'
+import { failureOf, settled } from './support.js'
+
+const use = (allocId: string): MountRequest => ({ plugin: 'disk', volumeId: 'v1', allocId })
+
+/** Tells a story of hosts over one plugin and one store, and that the plugin was treated as it may be. */
+const story =
+  (tell: (plugin: FakePlugin, open: () => Promise<FakeHost>) => Promise<void>) => async (): Promise<void> => {
+    const plugin = new FakePlugin()
+    const records = new Map<string, string>()
+    const hosts: FakeHost[] = []
+    const open = async (): Promise<FakeHost> => {
+      await hosts.at(-1)?.close()
+      const host = await fakeHost(plugin, records)
+      hosts.push(host)
+      return host
+    }
+    try {
+      await tell(plugin, open)
+      expect(plugin.offences).to.deep.equal([])
+    } finally {
+      for (const host of hosts) await host.close()
+    }
+  }
+
+const claims = ({ manager }: FakeHost): unknown[] =>
+  manager.list().flatMap((volume) => volume.claims.map(({ allocId, phase, problem }) => [allocId, phase, problem]))
+
+/** A plugin that says OK to publishing, of which nothing comes. */
+const loses =
+  (plugin: FakePlugin) =>
+  ({ path }: { path?: string }, effect: () => void): void => {
+    effect()
+    plugin.published.delete(path ?? '')
+  }
+
+async function ready({ manager }: FakeHost): Promise<void> {
+  manager.pluginReady('disk')
+  await settled()
+}
+
+describe('volumes of which a part was lost', () => {
+  it(
+    'does not unstage for one use what another use, not confirmed yet, may have',
+    story(async (plugin, open) => {
+      const first = await open()
+      const a = await first.manager.mount(use('a'))
+      await first.manager.mount(use('b'))
+      const second = await open()
+      plugin.published.delete(a.path)
+      plugin.fail('NodePublishVolume', loses(plugin))
+      await ready(second)
+      expect(plugin.names).to.not.include('NodeUnstageVolume')
+      expect(claims(second)).to.deep.equal([
+        ['a', 'mounted', undefined],
+        ['b', 'mounted', undefined],
+      ])
+      expect(plugin.published.size).to.equal(2)
+    }),
+  )
+
+  it(
+    'unpublishes what was being unmounted before a start of the machine, before it unstages',
+    story(async (plugin, open) => {
+      const first = await open()
+      await first.manager.mount(use('a'))
+      const b = await first.manager.mount(use('b'))
+      plugin.fail('NodeUnpublishVolume', rpcFailure('INTERNAL'))
+      await failureOf(b.unmount())
+      plugin.bootId = 'boot-2'
+      const second = await open()
+      await ready(second)
+      expect(claims(second)).to.deep.equal([['a', 'mounted', undefined]])
+      expect([plugin.published.size, plugin.staged.size]).to.deep.equal([1, 1])
+    }),
+  )
+
+  it(
+    'does not take down again, after a start of the machine, what was given to a caller since',
+    story(async (plugin, open) => {
+      const first = await open()
+      await first.manager.mount(use('a'))
+      await first.manager.mount(use('b'))
+      plugin.bootId = 'boot-2'
+      const second = await open()
+      plugin.fail('NodePublishVolume', () => undefined, rpcFailure('INTERNAL'))
+      await ready(second)
+      const a = await second.manager.mount(use('a'))
+      plugin.calls.length = 0
+      await ready(second)
+      expect(plugin.calls.filter(({ path }) => path === a.path)).to.deep.equal([])
+      expect(claims(second)).to.deep.equal([
+        ['a', 'mounted', undefined],
+        ['b', 'mounted', undefined],
+      ])
+    }),
+  )
+
+  for (const rpc of ['NodeUnpublishVolume', 'NodeUnstageVolume'])
+    it(
+      `brings nothing up after a start of the machine before everything is down, also where ${rpc} fails`,
+      story(async (plugin, open) => {
+        const first = await open()
+        await first.manager.mount(use('a'))
+        await first.manager.mount(use('b'))
+        plugin.bootId = 'boot-2'
+        const second = await open()
+        plugin.calls.length = 0
+        plugin.fail(rpc, rpcFailure('INTERNAL'))
+        await ready(second)
+        expect(plugin.names).to.not.include('NodePublishVolume')
+        await ready(second)
+        expect(plugin.names.slice(-3)).to.deep.equal(['NodeStageVolume', 'NodePublishVolume', 'NodePublishVolume'])
+      }),
+    )
+
+  for (const rpc of ['NodeUnpublishVolume', 'NodeUnstageVolume'])
+    it(
+      `does not publish from a dead stage where making it anew stopped at ${rpc}`,
+      story(async (plugin, open) => {
+        const host = await open()
+        const volumes = [await host.manager.mount(use('a')), await host.manager.mount(use('b'))]
+        for (const { path } of volumes) plugin.pathStates.set(path, 'stale')
+        await ready(host)
+        plugin.calls.length = 0
+        // The second of the two, where it is called for each.
+        if (rpc === 'NodeUnpublishVolume') plugin.fail(rpc, () => undefined)
+        plugin.fail(rpc, rpcFailure('INTERNAL'))
+        await failureOf(host.manager.mount(use('a')))
+        expect(plugin.names).to.not.include('NodePublishVolume')
+        plugin.pathStates.clear()
+        await ready(host)
+        expect(plugin.names.slice(-4)).to.deep.equal([
+          'NodeUnstageVolume',
+          'NodeStageVolume',
+          'NodePublishVolume',
+          'NodePublishVolume',
+        ])
+        expect(claims(host)).to.deep.equal([
+          ['a', 'mounted', undefined],
+          ['b', 'mounted', undefined],
+        ])
+      }),
+    )
+})
