@@ -101,6 +101,12 @@ export class HeldVolume {
     this.failed(path, problem)
   }
 
+  /** It answers, whatever was thought of it. */
+  alive({ path }: Claim): void {
+    this.#stale.delete(path)
+    this.solved(path)
+  }
+
   /** Not there any more, and to be there again. What was dead stays so until it has been made anew. */
   takenDown({ path }: Claim): void {
     this.#published.delete(path)

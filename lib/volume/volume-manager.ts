@@ -209,8 +209,10 @@ export class VolumeManager {
   }
 
   /** What was held before stays held, whatever this time became of it: there may be a task that uses it. */
-  #stays(key: string, { path }: Claim, failure: unknown): void {
-    this.#held.get(key)?.failed(path, failure)
+  #stays(key: string, claim: Claim, failure: unknown): void {
+    const volume = this.#held.get(key)
+    if (volume?.isPublished(claim) && !volume.isStale(claim)) return // too late for its caller, and there
+    volume?.failed(claim.path, failure)
     this.#again.later(key)
   }
 
@@ -324,7 +326,8 @@ export class VolumeManager {
   async #look(volume: HeldVolume, claim: Claim, limits: Limits): Promise<void> {
     if (claim.access.kind === 'block') return
     const { state, description } = await this.#ports.files.look(claim.path, limits.signal)
-    if (state !== 'stale' && state !== 'hung') return
+    if (state === 'missing') return
+    if (state !== 'stale' && state !== 'hung') return volume.alive(claim)
     if (!volume.isStale(claim))
       this.#told('stale', { ...volume.record, allocId: claim.allocId }, `${claim.path}: ${description}`)
     volume.stale(claim, description)

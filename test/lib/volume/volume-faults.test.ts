@@ -144,4 +144,33 @@ describe('volumes of which a part was lost', () => {
         ])
       }),
     )
+
+  it(
+    'takes a mount that did not answer and answers again for well',
+    story(async (plugin, open) => {
+      const host = await open()
+      const { path } = await host.manager.mount(use('a'))
+      plugin.pathStates.set(path, 'hung')
+      await ready(host)
+      expect(claims(host)).to.deep.equal([['a', 'stale', `looked at ${path}`]])
+      plugin.pathStates.clear()
+      await ready(host)
+      expect(claims(host)).to.deep.equal([['a', 'mounted', undefined]])
+    }),
+  )
+})
+
+describe('a mount that fails', () => {
+  it(
+    'leaves no problem at a use that is there, whose caller gave up at the last moment',
+    story(async (plugin, open) => {
+      await (await open()).manager.mount(use('a'))
+      const second = await open()
+      const caller = new AbortController()
+      plugin.fail('NodePublishVolume', () => caller.abort())
+      await failureOf(second.manager.mount(use('a'), { signal: caller.signal }), 'ERR_ABORTED')
+      await ready(second)
+      expect(claims(second)).to.deep.equal([['a', 'mounted', undefined]])
+    }),
+  )
 })
