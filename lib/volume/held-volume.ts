@@ -49,10 +49,16 @@ export class HeldVolume {
     const write: StoreWrite = isEmpty(record)
       ? { kind: 'delete', key }
       : { kind: 'put', key, value: encodeVolume(record) }
+    this.#isSaved = false // a store that fails may keep it all the same
     await this.#store.save([...this.#aside, write])
     this.#aside = []
     this.put(record)
     this.#isSaved = true
+  }
+
+  /** Saved again where it is not sure that what is on record is so. @throws ERR_STORE_WRITE. */
+  async resave(): Promise<void> {
+    if (!this.#isSaved) await this.save(this.#record)
   }
 
   /** True now, and saved with the next change: nothing is lost where it is not. */

@@ -218,17 +218,20 @@ export class VolumeManager {
 
   /** Takes back a mount that failed. Where that fails too, it is done as soon as it can be. */
   async #undo(volume: HeldVolume, course: VolumeCourse, claim: Claim): Promise<void> {
-    if (claimOf(volume.record, claim.path) === undefined) return // not even on record
+    const key = volumeKey(volume.record)
+    if (claimOf(volume.record, claim.path) === undefined) return this.#again.later(key) // not even on record, as far as is known
     try {
-      const free = await letGo(volume, claim)
+      const free = { ...claim, held: false }
+      volume.put(withClaim(volume.record, free)) // also where the store fails, or it would be made after all
       volume.unpublished(free)
+      await volume.resave()
       if (this.#operations.isClosed) return // done when a host is opened again
       await this.#operations.within('undoing a mount', { timeoutMs: volumeUndoMs }, (limits) =>
         course.down(free, limits).then(() => course.rest(limits)),
       )
     } catch (failure) {
       volume.failed(claim.path, failure)
-      this.#again.later(volumeKey(volume.record))
+      this.#again.later(key)
     }
   }
 
@@ -283,6 +286,7 @@ export class VolumeManager {
       this.#halves.with(volume.record, limits, async (plugin) => {
         const course = this.#course(volume, plugin)
         await this.#recover(volume, course, limits)
+        await volume.resave()
         for (const claim of volume.record.claims) {
           const { path } = claim
           if (!claim.held) await attempt(path, () => this.#down(volume, course, claim, limits))

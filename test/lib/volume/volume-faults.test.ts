@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { PlugstreamError } from '../../../lib/errors.js'
 import type { MountRequest } from '../../../lib/volume/volume.js'
 import { fakeHost, FakePlugin, rpcFailure, type FakeHost } from '../../fakes/fake-volumes.js'
 import { failureOf, settled } from './support.js'
@@ -173,4 +174,46 @@ describe('a mount that fails', () => {
       expect(claims(second)).to.deep.equal([['a', 'mounted', undefined]])
     }),
   )
+
+  for (const isKept of [false, true])
+    it(
+      `is not held where the store fails as it is let go of, and ${isKept ? 'keeps it' : 'does not keep it'}`,
+      story(async (plugin, open) => {
+        const { ports, manager, records } = await open()
+        const { save } = ports.store
+        ports.store.save = async (batch) => {
+          if (JSON.stringify(batch).includes('"held":true')) return save(batch)
+          ports.store.save = save
+          if (isKept) await save(batch)
+          throw new PlugstreamError('ERR_STORE_WRITE', 'the disk is full')
+        }
+        plugin.fail('NodePublishVolume', rpcFailure('INTERNAL'))
+        await failureOf(manager.mount(use('a')), 'ERR_CSI_RPC')
+        manager.pluginReady('disk')
+        await settled()
+        expect([manager.list(), [...records]]).to.deep.equal([[], []])
+        expect([plugin.published.size, plugin.staged.size, plugin.attached.size]).to.deep.equal([0, 0, 0])
+      }),
+    )
+
+  for (const holders of [[], ['b']])
+    it(
+      `does not come back with the next host, where the store failed and kept its claim ${holders.length > 0 ? 'beside another' : 'all the same'}`,
+      story(async (plugin, open) => {
+        const first = await open()
+        for (const allocId of holders) await first.manager.mount(use(allocId))
+        const { save } = first.ports.store
+        first.ports.store.save = async (batch) => {
+          first.ports.store.save = save
+          await save(batch)
+          throw new PlugstreamError('ERR_STORE_WRITE', 'no answer')
+        }
+        await failureOf(first.manager.mount(use('a')), 'ERR_STORE_WRITE')
+        await ready(first)
+        const second = await open()
+        await ready(second)
+        expect(claims(second)).to.deep.equal(holders.map((allocId) => [allocId, 'mounted', undefined]))
+        expect(plugin.published.size).to.equal(holders.length)
+      }),
+    )
 })
