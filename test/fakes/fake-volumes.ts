@@ -9,6 +9,7 @@ import type { PathState } from '../../lib/volume/path-state.js'
 import type { VolumePorts } from '../../lib/volume/ports.js'
 import { VolumeManager } from '../../lib/volume/volume-manager.js'
 import type { VolumeEvent } from '../../lib/volume/volume.js'
+import { gate, type Gate } from './fake-store.js'
 
 /** A call that came to the plugin. */
 export interface FakeCall {
@@ -18,8 +19,8 @@ export interface FakeCall {
   request: Readonly<Record<string, unknown>>
 }
 
-/** What takes the place of a call: it fails with what is thrown, before or after its effect. */
-export type Mishap = (call: FakeCall, effect: () => void) => void | Promise<void>
+/** What takes the place of a call: it fails with what is thrown, before or after its effect. The signal is its caller's. */
+export type Mishap = (call: FakeCall, effect: () => void, signal?: AbortSignal) => void | Promise<void>
 
 /** How a driver fails. */
 export function rpcFailure(grpcCode: string, outcome: 'final' | 'unknown' = 'final'): PlugstreamError {
@@ -47,6 +48,8 @@ export class FakePlugin {
   readonly offences: string[] = []
   /** What happens at the next calls of a name, in order. */
   readonly mishaps = new Map<string, Mishap[]>()
+  /** What happens at every call that nothing else happens at. */
+  always: Mishap | undefined
   /** The start of the machine that hosts see. */
   bootId = 'boot-1'
   capabilities = new Set(['stage', 'attach'])
@@ -54,10 +57,64 @@ export class FakePlugin {
   readonly foreign = new Set<string>()
   readonly pathStates = new Map<string, PathState>()
   readonly #busy = new Set<string>()
+  /** Volumes with which a call goes on whose caller gave up, or may have. */
+  readonly #stuck = new Set<string>()
+  readonly #hanging = new Set<Gate>()
+  /** Opened when it is there again. */
+  #away: Gate | undefined
 
   fail(rpc: string, ...mishaps: (Mishap | PlugstreamError)[]): void {
     const all = mishaps.map((one) => (one instanceof PlugstreamError ? (): never => fail(one) : one))
     this.mishaps.set(rpc, [...(this.mishaps.get(rpc) ?? []), ...all])
+  }
+
+  /**
+   * The next call of a name does nothing until it is told to go on. Its caller may give up; the plugin does not, and answers ABORTED to
+   * whatever else comes for the volume.
+   *
+   * @returns how to tell it.
+   */
+  hang(rpc: string): () => void {
+    const hanging = gate()
+    this.#hanging.add(hanging)
+    hanging.opened.catch(() => undefined) // nobody may have called
+    this.fail(rpc, async ({ volumeId }, effect, signal) => {
+      this.#stuck.add(volumeId)
+      const done = hanging.opened.then(effect).finally(() => this.#stuck.delete(volumeId))
+      await Promise.race([done, givenUp(signal)])
+    })
+    return hanging.open
+  }
+
+  /** Is killed: what hangs ends without an effect, and nothing is answered until it is back. What it has stays. */
+  leave(): void {
+    this.#away ??= gate()
+    for (const hanging of this.#hanging) hanging.fail(rpcFailure('UNAVAILABLE', 'unknown'))
+    this.#hanging.clear()
+  }
+
+  comeBack(): void {
+    this.#away?.open()
+    this.#away = undefined
+  }
+
+  /** Resolves when it is there. */
+  async there(signal?: AbortSignal): Promise<void> {
+    if (this.#away) await Promise.race([this.#away.opened, givenUp(signal)])
+  }
+
+  /** The file system of a volume dies where it is mounted, and is dead wherever it is published from there. */
+  kill(volumeId: string): void {
+    for (const [path, id] of this.staged) if (id === volumeId) this.pathStates.set(path, 'stale')
+    for (const [path, { volumeId: id }] of this.published) if (id === volumeId) this.pathStates.set(path, 'stale')
+  }
+
+  /** The machine is started anew: nothing is mounted any more. */
+  reboot(): void {
+    this.bootId += '+'
+    this.staged.clear()
+    this.published.clear()
+    this.pathStates.clear()
   }
 
   /** Names of the calls that came, as in `Stage a`. */
@@ -66,15 +123,21 @@ export class FakePlugin {
   }
 
   readonly client = {
-    nodeGetInfo: () => this.#call('NodeGetInfo', {}, () => undefined).then(() => ({ nodeId: 'node-1' })),
-    nodeStageVolume: (request: Request) => this.#stage(request),
-    nodeUnstageVolume: (request: Request) => this.#unstage(request),
-    nodePublishVolume: (request: Request) => this.#publish(request),
-    nodeUnpublishVolume: (request: Request) => this.#unpublish(request),
-    controllerPublishVolume: (request: Request) => this.#attach(request),
+    nodeGetInfo: (_: unknown, options?: Options) =>
+      this.#call('NodeGetInfo', {}, options, () => undefined).then(() => ({ nodeId: 'node-1' })),
+    nodeStageVolume: (request: Request, options?: Options) => this.#stage(request, options),
+    nodeUnstageVolume: (request: Request, options?: Options) => this.#unstage(request, options),
+    nodePublishVolume: (request: Request, options?: Options) => this.#publish(request, options),
+    nodeUnpublishVolume: (request: Request, options?: Options) => this.#unpublish(request, options),
+    controllerPublishVolume: (request: Request, options?: Options) => this.#attach(request, options),
     controllerGetCapabilities: async () => ({ names: [...this.capabilities], unknown: [] }),
-    controllerUnpublishVolume: (request: Request) =>
-      this.#call('ControllerUnpublishVolume', request, () => void this.attached.delete(request.volumeId ?? '')),
+    controllerUnpublishVolume: (request: Request, options?: Options) =>
+      this.#call(
+        'ControllerUnpublishVolume',
+        request,
+        options,
+        () => void this.attached.delete(request.volumeId ?? ''),
+      ),
   } as unknown as CsiClient
 
   readonly mounts = async (): Promise<readonly Mount[]> =>
@@ -90,67 +153,80 @@ export class FakePlugin {
       superOptions: [],
     }))
 
-  async #stage(request: Request): Promise<void> {
+  async #stage(request: Request, options?: Options): Promise<void> {
     if (!this.capabilities.has('stage')) throw unsupported('NodeStageVolume')
     const { volumeId = '', stagingTargetPath: path = '' } = request
-    await this.#call('NodeStageVolume', request, () => {
+    await this.#call('NodeStageVolume', request, options, () => {
       const other = [...this.staged].find(([at, id]) => id === volumeId && at !== path && sameNamespace(at, path))
       if (other) this.offences.push(`${volumeId} is staged twice`)
       this.staged.set(path, volumeId)
     })
   }
 
-  async #unstage(request: Request): Promise<void> {
+  async #unstage(request: Request, options?: Options): Promise<void> {
     if (!this.capabilities.has('stage')) throw unsupported('NodeUnstageVolume')
     const { volumeId = '', stagingTargetPath: path = '' } = request
-    await this.#call('NodeUnstageVolume', request, () => {
+    await this.#call('NodeUnstageVolume', request, options, () => {
       for (const [at, { volumeId: id }] of this.published)
         if (id === volumeId && sameNamespace(at, path)) this.offences.push(`${volumeId} is unstaged while at ${at}`)
       this.staged.delete(path)
+      this.pathStates.delete(path)
     })
   }
 
-  async #publish(request: Request): Promise<void> {
+  async #publish(request: Request, options?: Options): Promise<void> {
     const { volumeId = '', targetPath = '', stagingTargetPath, readonly = false, volumeCapability } = request
-    await this.#call('NodePublishVolume', request, () => {
+    await this.#call('NodePublishVolume', request, options, () => {
       if (this.capabilities.has('stage') && this.staged.get(stagingTargetPath ?? '') !== volumeId)
         this.offences.push(`${volumeId} is published and not staged`)
       this.published.set(targetPath, { volumeId, readonly, block: volumeCapability?.kind === 'block' })
+      const from = this.pathStates.get(stagingTargetPath ?? '')
+      if (from) this.pathStates.set(targetPath, from)
     })
   }
 
-  async #unpublish(request: Request): Promise<void> {
-    await this.#call('NodeUnpublishVolume', request, () => void this.published.delete(request.targetPath ?? ''))
+  async #unpublish(request: Request, options?: Options): Promise<void> {
+    const { targetPath = '' } = request
+    await this.#call('NodeUnpublishVolume', request, options, () => {
+      this.published.delete(targetPath)
+      this.pathStates.delete(targetPath)
+    })
   }
 
-  async #attach(request: Request): Promise<{ publishContext: Record<string, string> }> {
+  async #attach(request: Request, options?: Options): Promise<{ publishContext: Record<string, string> }> {
     if (!this.capabilities.has('attach')) throw unsupported('ControllerPublishVolume')
     const { volumeId = '', nodeId = '' } = request
-    await this.#call('ControllerPublishVolume', request, () => void this.attached.set(volumeId, nodeId))
+    await this.#call('ControllerPublishVolume', request, options, () => void this.attached.set(volumeId, nodeId))
     return { publishContext: { device: `/dev/${volumeId}` } }
   }
 
-  async #call(rpc: string, request: Request, effect: () => void): Promise<void> {
+  async #call(rpc: string, request: Request, options: Options | undefined, effect: () => void): Promise<void> {
     const { volumeId = '', targetPath, stagingTargetPath } = request
     const path = targetPath ?? stagingTargetPath
     const call: FakeCall = { rpc, volumeId, ...(path !== undefined && { path }), request: { ...request } }
+    if (this.#away) throw rpcFailure('UNAVAILABLE', 'unknown')
     this.calls.push(call)
+    if (this.#stuck.has(volumeId)) throw rpcFailure('ABORTED', 'unknown')
     if (volumeId !== '' && this.#busy.has(volumeId)) this.offences.push(`two calls for ${volumeId} at once`)
     this.#busy.add(volumeId)
     try {
       await Promise.resolve() // a call takes a turn at least
-      const mishap = this.mishaps.get(rpc)?.shift()
+      const mishap = this.mishaps.get(rpc)?.shift() ?? this.always
       let isDone = false
       const once = (): void => {
         if (!isDone) effect()
         isDone = true
       }
-      if (mishap) await mishap(call, once)
+      if (mishap) await mishap(call, once, options?.signal)
       once()
     } finally {
       this.#busy.delete(volumeId)
     }
   }
+}
+
+interface Options {
+  signal?: AbortSignal
 }
 
 interface Request {
@@ -208,7 +284,10 @@ export async function fakeHost(
     },
     volumeRoot: () => hostRoot,
     isRegistered: (type) => type !== 'csi-controller' || plugin.capabilities.has('attach'),
-    ready: async (type) => info(type),
+    ready: async (type, _plugin, signal) => {
+      await plugin.there(signal)
+      return info(type)
+    },
     client: () => plugin.client,
     checkAccess: () => undefined,
     check: () => undefined,
@@ -239,6 +318,15 @@ function sameNamespace(a: string, b: string): boolean {
 function namespaceOf(path: string): string {
   const parts = path.slice(hostRoot.length + 1).split('/')
   return (parts[0] === 'staging' ? parts[1] : parts[2]) ?? ''
+}
+
+/** Rejects as a client does whose caller gives up. */
+function givenUp(signal?: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const rejected = (): void => reject(signal?.reason as Error)
+    if (signal?.aborted) rejected()
+    signal?.addEventListener('abort', rejected, { once: true })
+  })
 }
 
 function fail(failure: PlugstreamError): never {

@@ -1,4 +1,5 @@
 import type { CsiClient } from '../../../lib/csi/client.js'
+import { PlugstreamError } from '../../../lib/errors.js'
 import type { VolumePorts } from '../../../lib/volume/ports.js'
 import { fakeHost, FakePlugin, type FakeHost } from '../../fakes/fake-volumes.js'
 
@@ -8,8 +9,14 @@ export interface Death {
   when: 'before' | 'after'
 }
 
+/** A save that fails: the `at`th from now, which may have been kept all the same. */
+export interface SaveFault {
+  at: number
+  isKept: boolean
+}
+
 /** How long a host that is dead is waited for: what it began never ends. */
-const buryMs = 1
+export const buryMs = 1
 
 /**
  * A host that dies at one of its steps, as by kill -9: whatever it does with the world outside of itself is a step. After its death nothing
@@ -17,29 +24,48 @@ const buryMs = 1
  */
 export class MortalHost {
   readonly plugin: FakePlugin
-  readonly #death: Death | undefined
+  /** Resolves with the step it died at. */
+  readonly died: Promise<string>
+  #death: Death | undefined
   #steps = 0
   #isDead = false
-  /** Resolves with the step it died at. */
-  readonly #died: Promise<string>
+  #saveFault: SaveFault | undefined
   #die: (step: string) => void = () => undefined
 
   constructor(plugin: FakePlugin, death: Death | undefined) {
     this.plugin = plugin
     this.#death = death
-    this.#died = new Promise((resolve) => (this.#die = resolve))
+    this.died = new Promise((resolve) => (this.#die = resolve))
   }
 
-  async #open(records: Map<string, string>): Promise<FakeHost> {
+  get isDead(): boolean {
+    return this.#isDead
+  }
+
+  /** Dies at a step that is counted from now. */
+  dieAt({ at, when }: Death): void {
+    this.#death = { at: this.#steps + at, when }
+  }
+
+  /** Fails to save something some saves from now, or never mind where it is undefined. */
+  failToSave(fault: SaveFault | undefined): void {
+    this.#saveFault = fault && { ...fault }
+  }
+
+  async open(records: Map<string, string>): Promise<FakeHost> {
     const living = await fakeHost(this.plugin, records)
     const { store, files } = living.ports
     await living.close()
     const over: Partial<VolumePorts> = {
-      store: { read: (prefix) => store.read(prefix), save: (batch) => this.#step('save', () => store.save(batch)) },
+      store: {
+        read: (prefix) => store.read(prefix),
+        save: (batch) => this.#step('save', () => this.#save(() => store.save(batch))),
+      },
       files: {
         ...files,
         mounts: () => this.#step('mounts', () => files.mounts()),
         placeOf: (...path) => this.#step('placeOf', () => files.placeOf(...path)),
+        isLink: (path) => this.#step('isLink', () => files.isLink(path)),
         makeDirectory: (...path) => this.#step('makeDirectory', () => files.makeDirectory(...path)),
         removeIfEmpty: (path) => {
           if (!this.#isDead) files.removeIfEmpty(path)
@@ -58,13 +84,13 @@ export class MortalHost {
     work: (host: FakeHost, isOver: () => boolean) => Promise<unknown>,
     records: Map<string, string>,
   ): Promise<string | undefined> {
-    const host = await this.#open(records)
+    const host = await this.open(records)
     // It may die while it closes, too.
     const done = work(host, () => this.#isDead)
       .catch(() => undefined)
       .then(() => host.close())
       .then(() => undefined)
-    const died = await Promise.race([done, this.#died])
+    const died = await Promise.race([done, this.died])
     if (died !== undefined) await host.close(buryMs)
     return died
   }
@@ -75,6 +101,14 @@ export class MortalHost {
       return (...args: unknown[]) => this.#step(method, async () => client[method]?.(...args))
     },
   })
+
+  async #save(save: () => Promise<void>): Promise<void> {
+    const fault = this.#saveFault
+    if (!fault || --fault.at > 0) return save()
+    this.#saveFault = undefined
+    if (fault.isKept) await save()
+    throw new PlugstreamError('ERR_STORE_WRITE', 'the disk is full')
+  }
 
   async #step<T>(name: string, work: () => Promise<T>): Promise<T> {
     if (this.#isDead) return new Promise<T>(() => undefined)
