@@ -113,7 +113,7 @@ export class HeldVolume {
     this.solved(path)
   }
 
-  /** Not there any more, and to be there again. What was dead stays so until it has been made anew. */
+  /** Not known to be there any more, and to be there again. What was dead stays so until it has been made anew. */
   takenDown({ path }: Claim): void {
     this.#published.delete(path)
     this.#changed()

@@ -59,6 +59,11 @@ export async function checkFree({ files }: NodePlugin, root: string, path: strin
   if (await files.isLink(place)) throw mountError(`${path} is a symbolic link that is none of ours`, path)
 }
 
+/** @throws ERR_MOUNT where a use is not mounted. */
+export async function checkMounted(files: VolumeFiles, root: string, { access, path }: Claim): Promise<void> {
+  await new MountCheck(files, await files.placeOf(root, path)).mustBeMounted(access.readonly ?? false)
+}
+
 /** @throws ERR_MOUNT where nothing is mounted there after the plugin's OK. */
 export async function publish(
   { client, ready, seen, secrets, files }: NodePlugin,

@@ -78,8 +78,8 @@ export class VolumeCourse {
     const volume = this.#volume
     const { record } = volume
     for (const claim of claims) {
+      volume.takenDown(claim) // whatever becomes of the call
       await unpublish(this.#plugin.node, record, claim.path, limits)
-      volume.takenDown(claim)
     }
     if (!record.stage || claims.length < record.claims.length) return
     volume.staged = false

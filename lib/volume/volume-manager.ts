@@ -7,7 +7,7 @@ import { Again } from './again.js'
 import { isMountError } from './errors.js'
 import { HeldVolume } from './held-volume.js'
 import type { Limits } from './limits.js'
-import { checkFree } from './node-steps.js'
+import { checkFree, checkMounted } from './node-steps.js'
 import { Operations } from './operations.js'
 import type { VolumePorts } from './ports.js'
 import { takeMount, takeMountRef, takeRef, type TakenMount, type TakenRef, type TakenRequest } from './take-mount.js'
@@ -330,8 +330,11 @@ export class VolumeManager {
   async #look(volume: HeldVolume, claim: Claim, limits: Limits): Promise<void> {
     if (claim.access.kind === 'block') return
     const { state, description } = await this.#ports.files.look(claim.path, limits.signal)
-    if (state === 'missing') return
-    if (state !== 'stale' && state !== 'hung') return volume.alive(claim)
+    if (state !== 'stale' && state !== 'hung') {
+      // What was dead may have been unmounted by somebody else, and what is seen now be below it.
+      if (volume.isStale(claim)) await checkMounted(this.#ports.files, volume.record.root, claim)
+      return volume.alive(claim)
+    }
     if (!volume.isStale(claim))
       this.#told('stale', { ...volume.record, allocId: claim.allocId }, `${claim.path}: ${description}`)
     volume.stale(claim, description)

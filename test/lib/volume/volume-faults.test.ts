@@ -159,6 +159,25 @@ describe('volumes of which a part was lost', () => {
       expect(claims(host)).to.deep.equal([['a', 'mounted', undefined]])
     }),
   )
+
+  it(
+    'does not take a mount that was dead for well where it was unmounted since',
+    story(async (plugin, open) => {
+      const host = await open()
+      const { path } = await host.manager.mount(use('a'))
+      plugin.kill('v1')
+      await ready(host)
+      plugin.published.delete(path)
+      plugin.pathStates.clear()
+      await ready(host)
+      expect(claims(host)).to.deep.include.members([
+        ['a', 'stale', `the plugin answered OK, and nothing is mounted at ${path}`],
+      ])
+      await host.manager.mount(use('a'))
+      expect(claims(host)).to.deep.equal([['a', 'mounted', undefined]])
+      expect(plugin.published.has(path)).to.equal(true)
+    }),
+  )
 })
 
 describe('a mount that fails', () => {
