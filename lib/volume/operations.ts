@@ -33,7 +33,10 @@ export class Operations {
   ): Promise<T> {
     return this.within(doing, options, (limits) => {
       limits.doing = 'waiting for its turn'
-      return this.#turns.take(JSON.stringify([about.plugin, about.id]), limits.signal, () => work(limits))
+      return this.#turns.take(JSON.stringify([about.plugin, about.id]), limits.signal, () => {
+        limits.doing = doing
+        return work(limits)
+      })
     })
   }
 

@@ -289,9 +289,11 @@ export class VolumeManager {
         await volume.resave()
         for (const claim of volume.record.claims) {
           const { path } = claim
-          if (!claim.held) await attempt(path, () => this.#down(volume, course, claim, limits))
-          else if (volume.isPublished(claim)) await attempt(path, () => this.#look(volume, claim, limits))
-          else await attempt(path, () => this.#keep(volume, course, claim, limits))
+          await attempt(path, async () => {
+            if (!claim.held) return this.#down(volume, course, claim, limits)
+            if (!volume.isPublished(claim)) await this.#keep(volume, course, claim, limits)
+            await this.#look(volume, claim, limits)
+          })
         }
         await course.rest(limits)
         volume.solved('')

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { PlugstreamError } from '../../../lib/errors.js'
 import type { MountRequest } from '../../../lib/volume/volume.js'
 import { fakeHost, FakePlugin, rpcFailure, type FakeHost } from '../../fakes/fake-volumes.js'
+import { gate } from '../../fakes/fake-store.js'
 import { failureOf, settled } from './support.js'
 
 const use = (allocId: string): MountRequest => ({ plugin: 'disk', volumeId: 'v1', allocId })
@@ -37,7 +38,7 @@ const loses =
     plugin.published.delete(path ?? '')
   }
 
-async function ready({ manager }: FakeHost): Promise<void> {
+async function ready({ manager }: Pick<FakeHost, 'manager'>): Promise<void> {
   manager.pluginReady('disk')
   await settled()
 }
@@ -178,6 +179,20 @@ describe('volumes of which a part was lost', () => {
       expect(plugin.published.has(path)).to.equal(true)
     }),
   )
+
+  it(
+    'finds a mount of the host before that is dead, though its plugin confirms it',
+    story(async (plugin, open) => {
+      const { path } = await (await open()).manager.mount(use('a'))
+      const second = await open()
+      plugin.kill('v1')
+      await ready(second)
+      expect(claims(second)).to.deep.equal([['a', 'stale', `looked at ${path}`]])
+      await second.manager.mount(use('a'))
+      expect(claims(second)).to.deep.equal([['a', 'mounted', undefined]])
+      expect([...plugin.pathStates]).to.deep.equal([])
+    }),
+  )
 })
 
 describe('a mount that fails', () => {
@@ -235,4 +250,30 @@ describe('a mount that fails', () => {
         expect(plugin.published.size).to.equal(holders.length)
       }),
     )
+})
+
+describe('an unmount whose caller gives up', () => {
+  it(
+    'does not say that it waited for its turn where it had it',
+    story(async (_, open) => {
+      const { manager, ports } = await open()
+      const volume = await manager.mount(use('a'))
+      const { save } = ports.store
+      const slow = gate()
+      ports.store.save = (batch) => slow.opened.then(() => save(batch))
+      const caller = new AbortController()
+      const failure = failureOf(volume.unmount({ signal: caller.signal }), 'ERR_ABORTED')
+      const waiting = failureOf(volume.unmount({ signal: caller.signal }), 'ERR_ABORTED')
+      await settled()
+      caller.abort()
+      expect((await failure).message).to.equal('unmounting volume "v1" of plugin "disk": aborted')
+      expect((await waiting).message).to.equal(
+        'unmounting volume "v1" of plugin "disk": aborted (waiting for its turn)',
+      )
+      slow.open()
+      await settled()
+      await ready({ manager })
+      expect(manager.list()).to.deep.equal([])
+    }),
+  )
 })
