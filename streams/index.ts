@@ -7,6 +7,7 @@
 // A host, and what flows in and out of it.
 export { openHost } from './host.js'
 export type { HostInit, PluginHost } from './plugin-host.js'
+export type { HostOptions } from '../lib/host/settings.js'
 export type { HostPorts } from './host-ports.js'
 export type { GiveSecrets, HostVolumes } from './host-volumes.js'
 export type {
@@ -24,6 +25,23 @@ export type {
 } from '../lib/volume/volume.js'
 export type { ControllerAnswer, ControllerCall, ControllerRequest } from '../lib/volume/controller-call.js'
 export type { ExpandRequest } from '../lib/volume/volume-reports.js'
+export type {
+  AccessMode,
+  CapacityRange,
+  CsiClient,
+  NodeGetVolumeStatsResponse,
+  Snapshot,
+  TextMap,
+  Topology,
+  TopologyRequirement,
+  Volume,
+  VolumeCapability,
+  VolumeContentSource,
+  VolumeGroupSnapshot,
+  VolumeHealth,
+  VolumeProblem,
+  VolumeUsage,
+} from '../lib/csi/index.js'
 export { outlet, type OutletInit, type OutletItem } from './outlets.js'
 export type {
   CsiPluginConfig,
@@ -46,11 +64,12 @@ export type {
 export type { HealthEvent, HealthReason } from '../lib/plugin/health.js'
 export type { Capabilities, NodeFacts, PluginFacts, PluginFingerprint } from '../lib/plugin/fingerprint.js'
 export type { InstanceSnapshot, NodeSnapshot } from '../lib/plugin/node-snapshot.js'
-export { PlugstreamError, errorCodes, type ErrorCode, type ErrorDetails } from '../lib/errors.js'
+export { PlugstreamError, errorCodes, type ErrorCode, type ErrorDetails, type ErrorInit } from '../lib/errors.js'
 export { defaultTiming, type Timing } from '../lib/defaults.js'
 
 // The registry by itself.
-export { Registry, type Registration } from './registry.js'
+export { Registry, type Dispensers, type Registration, type RegistryInit, type RegistryStore } from './registry.js'
+export type { WaitOptions } from './operators/first-value.js'
 export { memoryStore } from '../lib/store/memory-store.js'
 export { keyvStore } from '../lib/store/keyv-store.js'
 export { sqliteStore, type SqliteInit, type SqliteStore } from '../lib/store/sqlite-store.js'
@@ -59,8 +78,9 @@ export type { KeyvLike, StateStore, StoreRecord, StoreWrite } from '../lib/store
 // Running tasks.
 export { runTasks, type RunDriver, type RunHandle, type RunPorts, type RunTasksInit } from './run-tasks.js'
 export { processDriver, type ProcessDriverInit } from '../lib/task/process-driver.js'
-export { taskLogPaths } from '../lib/task/log-file.js'
+export { taskLogPaths, type TaskLogPaths } from '../lib/task/log-file.js'
 export { defaultRestartPolicy, type RestartPolicy } from '../lib/task/restart-policy.js'
+export type { Backoff } from '../lib/task/backoff.js'
 export type { TaskDriver, TaskExit, TaskHandle, TaskSpec } from '../lib/task/driver.js'
 export type { TaskOrder } from '../lib/task/task-spec.js'
 export type { TaskRunState } from '../lib/task/task-run-state.js'
@@ -71,6 +91,7 @@ export { parseCsiPlugin } from '../lib/csi/csi-plugin.js'
 export type {
   LinkState,
   PluginChannel,
+  PluginGone,
   PluginIdentity,
   PluginKind,
   PluginTaskConfig,

@@ -8,7 +8,9 @@ export {
   type CsiOptions,
   type CsiTarget,
 } from './client.js'
+export type { TellCapabilities } from './gate.js'
 export type { CapabilityList } from './needs.js'
+export type { AttemptPorts } from './retries.js'
 export type { CsiOperations } from './operations.js'
 export { outcomeOf, type CallOutcome } from './status.js'
 export { retryDelayMs, retryPolicy, type Failure, type RetryPolicy, type RetryRule } from './retry-policy.js'
