@@ -31,8 +31,14 @@ type Call<Name extends ControllerCall> = (
  * Volumes of a host: `host.volumes`.
  *
  * Every method takes `{ signal, timeoutMs }` (default: two minutes), which count for everything: its turn, since there is one operation on
- * a volume at a time, the wait for its plugin, and the calls. They reject with ERR_OPTION_INVALID naming the field, ERR_TIMEOUT,
- * ERR_ABORTED, ERR_CLOSED, ERR_STORE_WRITE, and what the calls of {@link CsiClient} reject with.
+ * a volume at a time, the wait for its plugin, and the calls. A plugin that is not there is waited for, also one of a name that nobody has.
+ *
+ * They reject with ERR_OPTION_INVALID naming the field, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED, ERR_STORE_WRITE, and what the calls of {@link CsiClient} reject with; `mount` and `unmount` also with ERR_MOUNT, and `mount` with
+ * ERR_VOLUME_BUSY where the volume is staged for another kind of use. `stats`, `health` and `expand` are about volumes mounted here; for
+ * others they reject with ERR_OPTION_INVALID.
+ *
+ * A call in the storage (from `create` on) of which nobody knows what became is made again until it is known, also where its caller gave
+ * up, and after a restart of the host: what was given up may be done all the same. Make it again to hear of it.
  *
  * @example
  * const { volume } = await host.volumes.create({ plugin: 'disk', name: 'data', volumeCapabilities: [access] })
@@ -45,7 +51,7 @@ export interface HostVolumes
   readonly state$: Observable<readonly VolumeState[]>
   /** What happens to volumes. Completes when the host closes. */
   readonly event$: Observable<VolumeEvent>
-  /** Makes a volume; one of that name is given back. From a snapshot or as a clone with `volumeContentSource`. */
+  /** Makes a volume; one that is there under that name is given back. From a snapshot or as a clone with `volumeContentSource`. */
   readonly create: Call<'createVolume'>
   /** Deletes a volume; one that its plugin does not know is deleted. @throws ERR_VOLUME_BUSY where this host holds it. */
   readonly delete: Call<'deleteVolume'>
@@ -57,15 +63,20 @@ export interface HostVolumes
   readonly modify: Call<'controllerModifyVolume'>
   /** Lets a volume grow in its storage; `expand` is for one that this host has mounted. */
   readonly expandInStorage: Call<'controllerExpandVolume'>
-  /** Takes a snapshot; one of that name is given back. */
+  /** Takes a snapshot; one that is there under that name is given back. */
   readonly snapshot: Call<'createSnapshot'>
+  /** Deletes a snapshot; one that its plugin does not know is deleted. */
   readonly deleteSnapshot: Call<'deleteSnapshot'>
   /** Takes snapshots of several volumes at one point in time. */
   readonly snapshotGroup: Call<'createVolumeGroupSnapshot'>
+  /** Deletes a group of snapshots with its snapshots. */
   readonly deleteSnapshotGroup: Call<'deleteVolumeGroupSnapshot'>
 }
 
-/** Gives the secrets of a call by their name; nothing where there are none. Asked at each call, and never stored. */
+/**
+ * Gives the secrets of a call by their name, or nothing where it knows none of that name: the call is then not made
+ * (ERR_OPTION_INVALID). Asked at each call; what it gives is not stored.
+ */
 export type GiveSecrets = (
   request: SecretsRequest,
 ) => Readonly<Record<string, string>> | undefined | Promise<Readonly<Record<string, string>> | undefined>

@@ -21,7 +21,7 @@ export interface HostInit extends HostOptions {
   task$: Observable<TaskEvent> | ((ports: HostPorts) => Observable<TaskEvent>)
   /** Default: Keyv on @keyv/sqlite in `stateDir`. One that is given is not closed by the host. */
   store?: KeyvLike | StateStore
-  /** Default: each kind's client. */
+  /** What `registry.dispense` gives, by plugin type. Default: each kind's client. */
   dispensers?: Dispensers
   /** Gives secrets by the `secretsRef` of what is done with a volume. Default: there are none. */
   secrets?: GiveSecrets
@@ -36,14 +36,15 @@ export interface PluginHost extends HostPorts, AsyncDisposable {
   readonly health$: Observable<HealthEvent>
   /** Present state of every instance first. */
   readonly fingerprint$: Observable<PluginFingerprint>
-  /** For the tasks' own event lists. */
+  /** Lines for the tasks' own event lists, from now on. */
   readonly note$: Observable<TaskNote>
-  /** The whole node, newest first; then the first change at once, and at most every 50 ms. */
+  /** The whole node as it is now, then after changes: after the first at once, and at most every 50 ms. */
   readonly node$: Observable<NodeSnapshot>
-  /** What went wrong in the host itself, newest 100 first: records, saves, sources. A sick plugin is none of it. */
+  /** What went wrong in the host itself: the last 100, then each. Records, saves, sources; a sick plugin is none of it. */
   readonly problem$: Observable<PlugstreamError>
   /**
-   * Resolves with an instance of a plugin as soon as there is one; with `healthy`, as soon as one is healthy.
+   * Resolves with an instance of a plugin as soon as there is one; with `healthy`, as soon as one is healthy. Waits for a name that nobody
+   * has yet, too: without `timeoutMs`, for ever.
    * @throws ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED.
    */
   waitFor(type: PluginType, name: string, options?: WaitOptions & { healthy?: boolean }): Promise<PluginInfo>
@@ -51,8 +52,11 @@ export interface PluginHost extends HostPorts, AsyncDisposable {
    * A client bound to the name of a plugin: each call goes to its newest healthy instance, else to its newest.
    * @throws ERR_PLUGIN_UNKNOWN where no kind has this type. Its calls reject with ERR_PLUGIN_UNKNOWN where there is no instance, and
    * ERR_PLUGIN_NOT_READY where none is connected.
+   * @example
+   * const client = host.client<CsiClient>('csi-node', 'ebs')
+   * await client.nodeGetInfo()
    */
   client<T>(type: PluginType, name: string): T
-  /** Ends everything the host began; deregisters nothing. Idempotent. */
+  /** Ends everything the host began; deregisters nothing, and unmounts no volume. Idempotent. */
   close(): Promise<void>
 }

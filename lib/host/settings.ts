@@ -6,9 +6,13 @@ import type { PluginKind } from '../plugin/kind.js'
 
 /** What a host is opened with, as far as it is plain data. */
 export interface HostOptions {
+  /** A directory of this host's own, made where it is missing: sockets, volumes and the embedded store. One host at a time has it. */
   stateDir: string
+  /** What `NodeSnapshot` calls this node; a plugin's own id for it is in its fingerprint. Default: the host name. */
   nodeId?: string
+  /** Kinds of plugins besides CSI. Default: none. */
   kinds?: readonly PluginKind[]
+  /** Default of each: `defaultTiming`. */
   timing?: Partial<Timing>
 }
 

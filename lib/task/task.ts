@@ -17,23 +17,32 @@ export interface CsiPluginConfig {
 
 /** A unit the host runs. With neither `csiPlugin` nor `plugin` it is no plugin and passes through untouched. */
 export interface PluginTask {
+  /** The run of a unit of the host's that the task belongs to. */
   allocId: string
+  /** Its name in that alloc; the two together name the task. */
   taskName: string
   /** Shorthand for `plugin: { kind: 'csi', … }`. */
   csiPlugin?: CsiPluginConfig
+  /** A plugin of any kind; more settings are the kind's. */
   plugin?: { kind: string; id: string; healthTimeoutMs?: number; initTimeoutMs?: number; [setting: string]: unknown }
   /** `none`: the task sees host paths. `image`: it sees the paths of `TaskResources.mounts`. */
   isolation: 'none' | 'image'
+  /** The task's own variables; of those of one name with `TaskResources.env`, these win. */
   env?: Readonly<Record<string, string>>
 }
 
-/** What happened to a task, told by whoever runs it. `at` is in Unix ms. */
+/**
+ * What happened to a task, told by whoever runs it. `at` is in Unix ms.
+ *
+ * `prestart`: it is about to start; told before every start. `started`: its process is there. `exited`: it ended, or could not begin
+ * (`reason`). `stopping`: it is asked to stop, and still runs. `stopped`: it never starts again.
+ */
 export type TaskEvent = { task: PluginTask; at: number } & (
-  | { kind: 'prestart' } // about to start, before every start
+  | { kind: 'prestart' }
   | { kind: 'started'; pid?: number }
-  | { kind: 'exited'; code: number | null; signal: string | null; willRestart: boolean; reason?: string } // reason: it could not begin
-  | { kind: 'stopping' } // asked to stop; still running
-  | { kind: 'stopped' } // terminal: never starts again
+  | { kind: 'exited'; code: number | null; signal: string | null; willRestart: boolean; reason?: string }
+  | { kind: 'stopping' }
+  | { kind: 'stopped' }
 )
 
 /** A line for the task's own event list: written on an edge only, with its reason. */

@@ -5,6 +5,7 @@ import type { VolumeCapability } from '../csi/messages/volume-capability.js'
 export interface VolumeRef {
   /** Name of the plugin, as in `CsiPluginConfig.id`. */
   plugin: string
+  /** As CreateVolume gave it. */
   volumeId: string
   /** Whose books the volume is in; one volume in two namespaces is staged and published apart. Default: `default`. */
   namespace?: string
@@ -15,6 +16,7 @@ export type VolumeAccess = VolumeCapability & { readonly?: boolean }
 
 /** Which use of a volume. */
 export interface MountRef extends VolumeRef {
+  /** Who uses it: any text that the host knows its user by. */
   allocId: string
   /** Default: a mount with the access mode SINGLE_NODE_WRITER. What it says is compared by value. */
   access?: VolumeAccess
@@ -89,11 +91,11 @@ export interface VolumeEvent {
    */
   kind: 'mounted' | 'unmounted' | 'kept' | 'stale' | 'done' | 'failed'
   plugin: string
-  /** Of what is being made: its name. */
+  /** For a call about something else, the id of that (a snapshot, say); for what is being made, its name. */
   volumeId: string
   /** Absent for calls of the controller, which know of none. */
   namespace?: string
-  /** Absent where it is about the volume and not one use of it. */
+  /** Who uses it. Absent where it is about the volume and not one use of it. */
   allocId?: string
   /** The call of the controller it is about. */
   call?: string
@@ -105,6 +107,7 @@ export interface VolumeEvent {
 /** What secrets are asked for: the call they go with. */
 export interface SecretsRequest {
   secretsRef: string
+  /** As in CSI: `NodeStageVolume`. */
   rpc: string
   plugin: string
   /** Absent for calls that are not about one volume. */
