@@ -219,7 +219,10 @@ export class VolumeManager {
   /** Takes back a mount that failed. Where that fails too, it is done as soon as it can be. */
   async #undo(volume: HeldVolume, course: VolumeCourse, claim: Claim): Promise<void> {
     const key = volumeKey(volume.record)
-    if (claimOf(volume.record, claim.path) === undefined) { this.#again.later(key); return; } // not even on record, as far as is known
+    if (claimOf(volume.record, claim.path) === undefined) {
+      this.#again.later(key)
+      return
+    } // not even on record, as far as is known
     try {
       const free = { ...claim, held: false }
       volume.put(withClaim(volume.record, free)) // also where the store fails, or it would be made after all
@@ -335,7 +338,8 @@ export class VolumeManager {
     if (state !== 'stale' && state !== 'hung') {
       // What was dead may have been unmounted by somebody else, and what is seen now be below it.
       if (volume.isStale(claim)) await checkMounted(this.#ports.files, volume.record.root, claim)
-      volume.alive(claim); return;
+      volume.alive(claim)
+      return
     }
     if (!volume.isStale(claim))
       this.#told('stale', { ...volume.record, allocId: claim.allocId }, `${claim.path}: ${description}`)
