@@ -254,6 +254,21 @@ describe('a mount that fails', () => {
 
 describe('an unmount whose caller gives up', () => {
   it(
+    'as its turn comes is not done: it is told that it waited for it',
+    story(async (plugin, open) => {
+      const host = await open()
+      const volume = await host.manager.mount(use('a'))
+      const caller = new AbortController()
+      const failure = failureOf(volume.unmount({ signal: caller.signal }), 'ERR_ABORTED')
+      caller.abort()
+      expect((await failure).message).to.include('(waiting for its turn)')
+      await settled()
+      expect(claims(host)).to.deep.equal([['a', 'mounted', undefined]])
+      expect(plugin.names).to.not.include('NodeUnpublishVolume')
+    }),
+  )
+
+  it(
     'does not say that it waited for its turn where it had it',
     story(async (_, open) => {
       const { manager, ports } = await open()
