@@ -47,6 +47,11 @@ export class MortalHost {
     this.#death = { at: this.#steps + at, when }
   }
 
+  die(): void {
+    this.#isDead = true
+    this.#die('killed')
+  }
+
   /** Fails to save something some saves from now, or never mind where it is undefined. */
   failToSave(fault: SaveFault | undefined): void {
     this.#saveFault = fault && { ...fault }
