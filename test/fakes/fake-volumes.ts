@@ -132,6 +132,21 @@ export class FakePlugin {
     if (!hasRecord) this.#lost.clear()
   }
 
+  /** One that has what this one has, with its machine, and with which nothing is under way. */
+  copy(): FakePlugin {
+    const copy = new FakePlugin()
+    copy.bootId = this.bootId
+    copy.capabilities = new Set(this.capabilities)
+    copy.offences.push(...this.offences)
+    for (const [path, id] of this.staged) copy.staged.set(path, id)
+    for (const [path, use] of this.published) copy.published.set(path, { ...use })
+    for (const [id, node] of this.attached) copy.attached.set(id, node)
+    for (const [path, state] of this.pathStates) copy.pathStates.set(path, state)
+    for (const path of this.foreign) copy.foreign.add(path)
+    for (const path of this.#lost) copy.#lost.add(path)
+    return copy
+  }
+
   /** Names of the calls that came, as in `Stage a`. */
   get names(): string[] {
     return this.calls.map(({ rpc }) => rpc)
@@ -273,12 +288,8 @@ export interface FakeHost {
 /** The roots of a plugin: where the host has its volumes, and where the plugin sees them. */
 export const hostRoot = '/state/volumes/disk'
 
-/** A volume manager over a fake plugin called `disk`, which is there; what `over` gives takes the place of a port. */
-export async function fakeHost(
-  plugin: FakePlugin,
-  records = new Map<string, string>(),
-  over: Partial<VolumePorts> = {},
-): Promise<FakeHost> {
+/** What a volume manager needs, over a fake plugin called `disk`. */
+export function fakePorts(plugin: FakePlugin, records: Map<string, string>): VolumePorts {
   const info = (type: PluginType): PluginInfo => ({
     type,
     name: 'disk',
@@ -289,7 +300,7 @@ export async function fakeHost(
     options: { mountPoint: hostRoot, containerMountPoint: hostRoot },
     registeredAt: 0,
   })
-  const ports: VolumePorts = {
+  return {
     store: memoryStore(records),
     files: {
       expectsMounts: true,
@@ -312,8 +323,16 @@ export async function fakeHost(
     check: () => undefined,
     secrets: async ({ secretsRef }) => ({ password: `of ${secretsRef}` }),
     now: () => 0,
-    ...over,
   }
+}
+
+/** A volume manager over a fake plugin called `disk`; what `over` gives takes the place of a port. */
+export async function fakeHost(
+  plugin: FakePlugin,
+  records = new Map<string, string>(),
+  over: Partial<VolumePorts> = {},
+): Promise<FakeHost> {
+  const ports: VolumePorts = { ...fakePorts(plugin, records), ...over }
   const operations = new Operations()
   const events: VolumeEvent[] = []
   const problems: PlugstreamError[] = []

@@ -104,7 +104,7 @@ export class World implements AsyncDisposable {
     this.#mortal.failToSave(saveFails)
     if (hostDies) this.#mortal.dieAt(hostDies)
 
-    const answers = wishes.map(() => 'unheard' as Answer)
+    const answers: Answer[] = wishes.map(() => 'unheard')
     let left = wishes.length
     let closed: Promise<void> | undefined
     for (let turn = 0; left > 0 && !this.#mortal.isDead; turn++) {
@@ -141,7 +141,7 @@ export class World implements AsyncDisposable {
     const isUnsure = isGone && saveFails !== undefined
     for (const at of order) {
       const key = keyOf(wishes[at]!)
-      const answer = isUnsure && answers[at] === 'failed' ? 'given up' : answers[at]!
+      const answer: Answer = isUnsure && answers[at] === 'failed' ? 'given up' : (answers[at] ?? 'unheard')
       this.#model.set(key, after(wishes[at]!.kind, this.#model.get(key) ?? 'no', answer, isGone))
     }
     await this.#look(burst.isAskedToSettle)
@@ -184,6 +184,7 @@ export class World implements AsyncDisposable {
         })),
       )
     const isQuiet = (): boolean =>
+      this.#mortal.isIdle &&
       records.size === manager.list().length &&
       manager.list().every(({ claims: all, problem }) => all.length > 0 && problem === undefined) &&
       claims().every(({ phase, problem }) => phase === 'stale' || (phase === 'mounted' && problem === undefined))
