@@ -209,6 +209,28 @@ describe('a mount that fails', () => {
     }),
   )
 
+  it(
+    'is not even claimed where its caller gave up before',
+    story(async (plugin, open) => {
+      const { ports, manager } = await open()
+      const saved: unknown[] = []
+      const { save } = ports.store
+      ports.store.save = (batch) => {
+        saved.push(batch)
+        return save(batch)
+      }
+      const goOn = plugin.hang('NodeGetInfo', true)
+      const caller = new AbortController()
+      const failure = failureOf(manager.mount(use('a'), { signal: caller.signal }), 'ERR_ABORTED')
+      await settled()
+      caller.abort()
+      await failure
+      goOn()
+      await settled()
+      expect([saved, plugin.names]).to.deep.equal([[], ['NodeGetInfo']])
+    }),
+  )
+
   for (const isKept of [false, true])
     it(
       `is not held where the store fails as it is let go of, and ${isKept ? 'keeps it' : 'does not keep it'}`,
@@ -250,6 +272,28 @@ describe('a mount that fails', () => {
         expect(plugin.published.size).to.equal(holders.length)
       }),
     )
+})
+
+describe('an unmount that cannot be saved', () => {
+  it(
+    'leaves nothing on record that undoes a mount that was answered since',
+    story(async (plugin, open) => {
+      const { ports, manager } = await open()
+      const volume = await manager.mount(use('a'))
+      const { save } = ports.store
+      ports.store.save = async (batch) => {
+        ports.store.save = save
+        await save(batch)
+        throw new PlugstreamError('ERR_STORE_WRITE', 'no answer')
+      }
+      await failureOf(volume.unmount(), 'ERR_STORE_WRITE')
+      await manager.mount(use('a'))
+      const second = await open()
+      await ready(second)
+      expect(claims(second)).to.deep.equal([['a', 'mounted', undefined]])
+      expect(plugin.published.size).to.equal(1)
+    }),
+  )
 })
 
 describe('an unmount whose caller gives up', () => {
