@@ -53,9 +53,14 @@ export class MortalHost {
     this.#death = { at: this.#steps + at, when }
   }
 
-  die(): void {
+  die(at = 'killed'): void {
     this.#isDead = true
-    this.#die('killed')
+    this.#die(at)
+  }
+
+  /** Does not die where it was to die. */
+  spare(): void {
+    this.#death = undefined
   }
 
   /** Fails to save something some saves from now, or never mind where it is undefined. */
@@ -121,19 +126,18 @@ export class MortalHost {
   }
 
   async #step<T>(name: string, work: () => Promise<T>): Promise<T> {
-    if (this.#isDead) return new Promise<T>(() => undefined)
-    this.#steps++
-    if (this.#steps !== this.#death?.at) {
+    if (this.#isDead) return never()
+    const step = ++this.#steps
+    const death = this.#death?.at === step ? this.#death : undefined
+    const dies = (): boolean => death !== undefined && death === this.#death // it may have been spared meanwhile
+    if (death?.when === 'before') this.die(`step ${step}, before ${name}`)
+    else {
       this.#underWay++
       const ended = work().finally(() => this.#underWay--)
-      return ended.then(
-        (done) => (this.#isDead ? never() : done),
-        (failure: unknown) => (this.#isDead ? never() : Promise.reject(failure as Error)),
-      )
+      await ended.catch(() => undefined)
+      if (dies()) this.die(`step ${step}, after ${name}`)
+      if (!this.#isDead) return ended
     }
-    if (this.#death.when === 'after') await work().catch(() => undefined)
-    this.#isDead = true
-    this.#die(`step ${this.#steps}, ${this.#death.when} ${name}`)
     return never()
   }
 }

@@ -129,6 +129,7 @@ export class World implements AsyncDisposable {
     if (lastly === 'killed') this.#mortal.die()
     if (lastly === 'closed') closed ??= host.close()
     const isGone = this.#mortal.isDead || closed !== undefined
+    if (!isGone) this.#mortal.spare()
     this.#calm()
     if (closed && !this.#mortal.isDead) await this.#passUntil(Promise.race([closed, this.#mortal.died]))
     if (isGone) {
@@ -173,7 +174,6 @@ export class World implements AsyncDisposable {
   /** A quiet point: everything well, and everything that was left over done. */
   async #look(isAsked: boolean): Promise<void> {
     const host = await this.#opened()
-    this.#mortal.dieAt({ at: Infinity, when: 'before' })
     const { manager, records } = host
     const claims = () =>
       manager.list().flatMap(({ namespace, volumeId, claims: all }) =>
