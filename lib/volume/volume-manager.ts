@@ -246,7 +246,8 @@ export class VolumeManager {
     const key = volumeKey(wanted)
     const volume = this.#held.get(key)
     const claim = volume && claimOf(volume.record, targetPath(volume.record.root, wanted))
-    if (!volume || (!claim && volume.record.claims.length > 0)) return
+    if (!volume) return
+    if (!claim && volume.record.claims.length > 0) return volume.resave()
     const free = claim?.held ? await letGo(volume, claim) : claim
     try {
       await this.#halves.with(volume.record, limits, async (plugin) => {

@@ -274,6 +274,28 @@ describe('a mount that fails', () => {
     )
 })
 
+describe('an unmount of what could not be saved', () => {
+  it(
+    'has it off the record when it is answered, though it was never mounted',
+    story(async (plugin, open) => {
+      const { ports, manager } = await open()
+      await manager.mount(use('b'))
+      const { save } = ports.store
+      ports.store.save = async (batch) => {
+        ports.store.save = save
+        await save(batch)
+        throw new PlugstreamError('ERR_STORE_WRITE', 'no answer')
+      }
+      await failureOf(manager.mount(use('a')), 'ERR_STORE_WRITE')
+      await manager.unmount(use('a'))
+      const second = await open()
+      await ready(second)
+      expect(claims(second)).to.deep.equal([['b', 'mounted', undefined]])
+      expect(plugin.published.size).to.equal(1)
+    }),
+  )
+})
+
 describe('an unmount that cannot be saved', () => {
   it(
     'leaves nothing on record that undoes a mount that was answered since',
