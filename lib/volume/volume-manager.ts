@@ -248,8 +248,9 @@ export class VolumeManager {
     const claim = volume && claimOf(volume.record, targetPath(volume.record.root, wanted))
     if (!volume) return
     if (!claim && volume.record.claims.length > 0) return volume.resave()
-    const free = claim?.held ? await letGo(volume, claim) : claim
+    let free = claim
     try {
+      if (claim?.held) free = await letGo(volume, claim)
       await this.#halves.with(volume.record, limits, async (plugin) => {
         const course = this.#course(volume, plugin)
         if (free) await this.#down(volume, course, free, limits)

@@ -1,9 +1,10 @@
 import { expect } from 'chai'
+import { volumeRetryMs } from '../../../lib/defaults.js'
 import { PlugstreamError } from '../../../lib/errors.js'
 import type { MountRequest } from '../../../lib/volume/volume.js'
 import { fakeHost, FakePlugin, rpcFailure, type FakeHost } from '../../fakes/fake-volumes.js'
 import { gate } from '../../fakes/fake-store.js'
-import { failureOf, settled } from './support.js'
+import { Clock, failureOf, settled } from './support.js'
 
 const use = (allocId: string): MountRequest => ({ plugin: 'disk', volumeId: 'v1', allocId })
 
@@ -297,6 +298,25 @@ describe('an unmount of what could not be saved', () => {
 })
 
 describe('an unmount that cannot be saved', () => {
+  it(
+    'is put right on record again, where the use that stays held is settled',
+    story(async (_, open) => {
+      const host = await open()
+      const volume = await host.manager.mount(use('a'))
+      const { save } = host.ports.store
+      host.ports.store.save = async (batch) => {
+        host.ports.store.save = save
+        await save(batch)
+        throw new PlugstreamError('ERR_STORE_WRITE', 'no answer')
+      }
+      using clock = new Clock()
+      await failureOf(volume.unmount(), 'ERR_STORE_WRITE')
+      await clock.pass(volumeRetryMs)
+      expect([...host.records.values()].join()).to.include('"held":true')
+      expect(claims(host)).to.deep.equal([['a', 'mounted', undefined]])
+    }),
+  )
+
   it(
     'leaves nothing on record that undoes a mount that was answered since',
     story(async (plugin, open) => {
