@@ -136,7 +136,7 @@ export class MortalHost {
       const ended = work().finally(() => this.#underWay--)
       await ended.catch(() => undefined)
       if (dies()) this.die(`step ${step}, after ${name}`)
-      if (!this.#isDead) return ended
+      if (!this.isDead) return ended
     }
     return never()
   }
