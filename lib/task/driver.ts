@@ -17,8 +17,6 @@ export interface TaskSpec extends PluginTask {
 export interface TaskExit {
   code: number | null
   signal: string | null
-  /** Where more is known: `out of memory`. Told as the reason of the exit. */
-  reason?: string
 }
 
 /** One run of a task. */

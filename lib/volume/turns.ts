@@ -23,6 +23,7 @@ export class Turns {
   async take<T>(key: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     const leave = await this.#enter(key, signal)
     try {
+      signal.throwIfAborted() // it was aborted as the turn came
       return await work()
     } finally {
       leave()

@@ -146,12 +146,16 @@ export class VolumeManager {
     const volume = this.#held.get(key)
     const path = targetPath(volume?.record.root ?? root, wanted)
     const known = claimOf(volume?.record, path)
-    if (volume && known?.held && volume.isPublished(known) && !volume.isStale(known)) return path
+    if (volume && known?.held && volume.isPublished(known) && !volume.isStale(known)) {
+      await volume.resave()
+      return path
+    }
     return this.#halves.with({ ...volume?.record, ...wanted }, limits, async (plugin) => {
       await plugin.node.secrets('NodePublishVolume') // there, before anything is done
       if (volume) await this.#recover(volume, this.#course(volume, plugin), limits)
       const record = await this.#planned(wanted, root, limits)
       if (!known) await checkFree(plugin.node, record.root, path)
+      limits.signal.throwIfAborted() // no claim for who has given up
       const held = volume ?? this.#hold(key, newRecord(wanted, root))
       const claim: Claim = known ? { ...known, held: true } : claimFor(wanted, path)
       const course = this.#course(held, plugin)
@@ -242,9 +246,11 @@ export class VolumeManager {
     const key = volumeKey(wanted)
     const volume = this.#held.get(key)
     const claim = volume && claimOf(volume.record, targetPath(volume.record.root, wanted))
-    if (!volume || (!claim && volume.record.claims.length > 0)) return
-    const free = claim?.held ? await letGo(volume, claim) : claim
+    if (!volume) return
+    if (!claim && volume.record.claims.length > 0) return volume.resave()
+    let free = claim
     try {
+      if (claim?.held) free = await letGo(volume, claim)
       await this.#halves.with(volume.record, limits, async (plugin) => {
         const course = this.#course(volume, plugin)
         if (free) await this.#down(volume, course, free, limits)

@@ -11,7 +11,6 @@ const notStages = [
   'host',
   'registry',
   'main',
-  'docker',
   'outlets',
   'present-state',
   'index',
@@ -38,7 +37,6 @@ const homes: Readonly<Record<string, RegExp>> = {
   keyv: /^lib\/store\//,
   '@keyv/sqlite': /^lib\/store\//,
   debug: /^lib\/log\.ts$/,
-  dockerode: /^lib\/docker\//,
 }
 
 /** Where the words of a noun are: its types, and the pure functions that name a value of them (`instanceKey`, `taskKey`). */

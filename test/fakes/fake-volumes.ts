@@ -60,6 +60,7 @@ export class FakePlugin {
   /** Volumes with which a call goes on whose caller gave up, or may have. */
   readonly #stuck = new Set<string>()
   readonly #hanging = new Set<Gate>()
+  readonly #lost = new Set<string>()
   /** Opened when it is there again. */
   #away: Gate | undefined
 
@@ -72,18 +73,25 @@ export class FakePlugin {
    * The next call of a name does nothing until it is told to go on. Its caller may give up; the plugin does not, and answers ABORTED to
    * whatever else comes for the volume.
    *
+   * @param isDeaf its caller does not give up, or too late.
    * @returns how to tell it.
    */
-  hang(rpc: string): () => void {
+  hang(rpc: string, isDeaf = false): () => void {
     const hanging = gate()
     this.#hanging.add(hanging)
     hanging.opened.catch(() => undefined) // nobody may have called
     this.fail(rpc, async ({ volumeId }, effect, signal) => {
       this.#stuck.add(volumeId)
       const done = hanging.opened.then(effect).finally(() => this.#stuck.delete(volumeId))
-      await Promise.race([done, givenUp(signal)])
+      await (isDeaf ? done : Promise.race([done, givenUp(signal)]))
     })
     return hanging.open
+  }
+
+  /** Whatever hangs goes on. */
+  endHangs(): void {
+    for (const hanging of this.#hanging) hanging.open()
+    this.#hanging.clear()
   }
 
   /** Is killed: what hangs ends without an effect, and nothing is answered until it is back. What it has stays. */
@@ -109,12 +117,34 @@ export class FakePlugin {
     for (const [path, { volumeId: id }] of this.published) if (id === volumeId) this.pathStates.set(path, 'stale')
   }
 
-  /** The machine is started anew: nothing is mounted any more. */
-  reboot(): void {
+  /** A mount is lost, of which the plugin does not know: it confirms it until it has undone it. */
+  lose(path: string): void {
+    this.staged.delete(path)
+    this.published.delete(path)
+    this.pathStates.delete(path)
+    this.#lost.add(path)
+  }
+
+  /** The machine is started anew: nothing is mounted any more. A plugin that keeps a record of its own does not know of it. */
+  reboot(hasRecord = false): void {
     this.bootId += '+'
-    this.staged.clear()
-    this.published.clear()
-    this.pathStates.clear()
+    for (const path of [...this.published.keys(), ...this.staged.keys()]) this.lose(path)
+    if (!hasRecord) this.#lost.clear()
+  }
+
+  /** One that has what this one has, with its machine, and with which nothing is under way. */
+  copy(): FakePlugin {
+    const copy = new FakePlugin()
+    copy.bootId = this.bootId
+    copy.capabilities = new Set(this.capabilities)
+    copy.offences.push(...this.offences)
+    for (const [path, id] of this.staged) copy.staged.set(path, id)
+    for (const [path, use] of this.published) copy.published.set(path, { ...use })
+    for (const [id, node] of this.attached) copy.attached.set(id, node)
+    for (const [path, state] of this.pathStates) copy.pathStates.set(path, state)
+    for (const path of this.foreign) copy.foreign.add(path)
+    for (const path of this.#lost) copy.#lost.add(path)
+    return copy
   }
 
   /** Names of the calls that came, as in `Stage a`. */
@@ -159,6 +189,7 @@ export class FakePlugin {
     await this.#call('NodeStageVolume', request, options, () => {
       const other = [...this.staged].find(([at, id]) => id === volumeId && at !== path && sameNamespace(at, path))
       if (other) this.offences.push(`${volumeId} is staged twice`)
+      if (this.#lost.has(path)) return
       this.staged.set(path, volumeId)
     })
   }
@@ -169,6 +200,7 @@ export class FakePlugin {
     await this.#call('NodeUnstageVolume', request, options, () => {
       for (const [at, { volumeId: id }] of this.published)
         if (id === volumeId && sameNamespace(at, path)) this.offences.push(`${volumeId} is unstaged while at ${at}`)
+      this.#lost.delete(path)
       this.staged.delete(path)
       this.pathStates.delete(path)
     })
@@ -179,6 +211,7 @@ export class FakePlugin {
     await this.#call('NodePublishVolume', request, options, () => {
       if (this.capabilities.has('stage') && this.staged.get(stagingTargetPath ?? '') !== volumeId)
         this.offences.push(`${volumeId} is published and not staged`)
+      if (this.#lost.has(targetPath)) return
       this.published.set(targetPath, { volumeId, readonly, block: volumeCapability?.kind === 'block' })
       const from = this.pathStates.get(stagingTargetPath ?? '')
       if (from) this.pathStates.set(targetPath, from)
@@ -189,6 +222,7 @@ export class FakePlugin {
     const { targetPath = '' } = request
     await this.#call('NodeUnpublishVolume', request, options, () => {
       this.published.delete(targetPath)
+      this.#lost.delete(targetPath)
       this.pathStates.delete(targetPath)
     })
   }
@@ -254,12 +288,8 @@ export interface FakeHost {
 /** The roots of a plugin: where the host has its volumes, and where the plugin sees them. */
 export const hostRoot = '/state/volumes/disk'
 
-/** A volume manager over a fake plugin called `disk`, which is there; what `over` gives takes the place of a port. */
-export async function fakeHost(
-  plugin: FakePlugin,
-  records = new Map<string, string>(),
-  over: Partial<VolumePorts> = {},
-): Promise<FakeHost> {
+/** What a volume manager needs, over a fake plugin called `disk`. */
+export function fakePorts(plugin: FakePlugin, records: Map<string, string>): VolumePorts {
   const info = (type: PluginType): PluginInfo => ({
     type,
     name: 'disk',
@@ -270,7 +300,7 @@ export async function fakeHost(
     options: { mountPoint: hostRoot, containerMountPoint: hostRoot },
     registeredAt: 0,
   })
-  const ports: VolumePorts = {
+  return {
     store: memoryStore(records),
     files: {
       expectsMounts: true,
@@ -293,8 +323,16 @@ export async function fakeHost(
     check: () => undefined,
     secrets: async ({ secretsRef }) => ({ password: `of ${secretsRef}` }),
     now: () => 0,
-    ...over,
   }
+}
+
+/** A volume manager over a fake plugin called `disk`; what `over` gives takes the place of a port. */
+export async function fakeHost(
+  plugin: FakePlugin,
+  records = new Map<string, string>(),
+  over: Partial<VolumePorts> = {},
+): Promise<FakeHost> {
+  const ports: VolumePorts = { ...fakePorts(plugin, records), ...over }
   const operations = new Operations()
   const events: VolumeEvent[] = []
   const problems: PlugstreamError[] = []

@@ -1,7 +1,7 @@
 import type { CsiClient } from '../../../lib/csi/client.js'
 import { PlugstreamError } from '../../../lib/errors.js'
 import type { VolumePorts } from '../../../lib/volume/ports.js'
-import { fakeHost, FakePlugin, type FakeHost } from '../../fakes/fake-volumes.js'
+import { fakeHost, FakePlugin, fakePorts, type FakeHost } from '../../fakes/fake-volumes.js'
 
 /** When a host dies: at its `at`th step, before the step has had an effect or after. */
 export interface Death {
@@ -28,6 +28,7 @@ export class MortalHost {
   readonly died: Promise<string>
   #death: Death | undefined
   #steps = 0
+  #underWay = 0
   #isDead = false
   #saveFault: SaveFault | undefined
   #die: (step: string) => void = () => undefined
@@ -42,9 +43,24 @@ export class MortalHost {
     return this.#isDead
   }
 
+  /** None of its steps is under way. Between two turns of the event loop it does nothing then, unless it waits for time to pass. */
+  get isIdle(): boolean {
+    return this.#underWay === 0
+  }
+
   /** Dies at a step that is counted from now. */
   dieAt({ at, when }: Death): void {
     this.#death = { at: this.#steps + at, when }
+  }
+
+  die(at = 'killed'): void {
+    this.#isDead = true
+    this.#die(at)
+  }
+
+  /** Does not die where it was to die. */
+  spare(): void {
+    this.#death = undefined
   }
 
   /** Fails to save something some saves from now, or never mind where it is undefined. */
@@ -53,9 +69,8 @@ export class MortalHost {
   }
 
   async open(records: Map<string, string>): Promise<FakeHost> {
-    const living = await fakeHost(this.plugin, records)
-    const { store, files } = living.ports
-    await living.close()
+    const living = fakePorts(this.plugin, records)
+    const { store, files } = living
     const over: Partial<VolumePorts> = {
       store: {
         read: (prefix) => store.read(prefix),
@@ -72,8 +87,8 @@ export class MortalHost {
         },
         look: (...path) => this.#step('look', () => files.look(...path)),
       },
-      ready: (...about) => this.#step('ready', () => living.ports.ready(...about)),
-      secrets: (request) => this.#step('secrets', () => living.ports.secrets(request)),
+      ready: (...about) => this.#step('ready', () => living.ready(...about)),
+      secrets: (request) => this.#step('secrets', () => living.secrets(request)),
       client: () => this.#client,
     }
     return fakeHost(this.plugin, records, over)
@@ -91,7 +106,7 @@ export class MortalHost {
       .then(() => host.close())
       .then(() => undefined)
     const died = await Promise.race([done, this.died])
-    if (died !== undefined) await host.close(buryMs)
+    if (died !== undefined) void host.close(buryMs)
     return died
   }
 
@@ -111,12 +126,18 @@ export class MortalHost {
   }
 
   async #step<T>(name: string, work: () => Promise<T>): Promise<T> {
-    if (this.#isDead) return new Promise<T>(() => undefined)
-    this.#steps++
-    if (this.#steps !== this.#death?.at) return work().then((done) => (this.#isDead ? never() : done))
-    if (this.#death.when === 'after') await work().catch(() => undefined)
-    this.#isDead = true
-    this.#die(`step ${this.#steps}, ${this.#death.when} ${name}`)
+    if (this.#isDead) return never()
+    const step = ++this.#steps
+    const death = this.#death?.at === step ? this.#death : undefined
+    const dies = (): boolean => death !== undefined && death === this.#death // it may have been spared meanwhile
+    if (death?.when === 'before') this.die(`step ${step}, before ${name}`)
+    else {
+      this.#underWay++
+      const ended = work().finally(() => this.#underWay--)
+      await ended.catch(() => undefined)
+      if (dies()) this.die(`step ${step}, after ${name}`)
+      if (!this.isDead) return ended
+    }
     return never()
   }
 }

@@ -150,6 +150,7 @@ describe('turns', () => {
     const idle = await madeDuring(settled)
     const first = take('first', 'lane', stop.signal)
     const second = take('second')
+    await settled()
     stop.abort()
     await settled()
     expect(await madeDuring(settled)).to.be.at.most(idle)

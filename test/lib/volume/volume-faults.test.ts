@@ -1,9 +1,10 @@
 import { expect } from 'chai'
+import { volumeRetryMs } from '../../../lib/defaults.js'
 import { PlugstreamError } from '../../../lib/errors.js'
 import type { MountRequest } from '../../../lib/volume/volume.js'
 import { fakeHost, FakePlugin, rpcFailure, type FakeHost } from '../../fakes/fake-volumes.js'
 import { gate } from '../../fakes/fake-store.js'
-import { failureOf, settled } from './support.js'
+import { Clock, failureOf, settled } from './support.js'
 
 const use = (allocId: string): MountRequest => ({ plugin: 'disk', volumeId: 'v1', allocId })
 
@@ -209,6 +210,28 @@ describe('a mount that fails', () => {
     }),
   )
 
+  it(
+    'is not even claimed where its caller gave up before',
+    story(async (plugin, open) => {
+      const { ports, manager } = await open()
+      const saved: unknown[] = []
+      const { save } = ports.store
+      ports.store.save = (batch) => {
+        saved.push(batch)
+        return save(batch)
+      }
+      const goOn = plugin.hang('NodeGetInfo', true)
+      const caller = new AbortController()
+      const failure = failureOf(manager.mount(use('a'), { signal: caller.signal }), 'ERR_ABORTED')
+      await settled()
+      caller.abort()
+      await failure
+      goOn()
+      await settled()
+      expect([saved, plugin.names]).to.deep.equal([[], ['NodeGetInfo']])
+    }),
+  )
+
   for (const isKept of [false, true])
     it(
       `is not held where the store fails as it is let go of, and ${isKept ? 'keeps it' : 'does not keep it'}`,
@@ -252,7 +275,85 @@ describe('a mount that fails', () => {
     )
 })
 
+describe('an unmount of what could not be saved', () => {
+  it(
+    'has it off the record when it is answered, though it was never mounted',
+    story(async (plugin, open) => {
+      const { ports, manager } = await open()
+      await manager.mount(use('b'))
+      const { save } = ports.store
+      ports.store.save = async (batch) => {
+        ports.store.save = save
+        await save(batch)
+        throw new PlugstreamError('ERR_STORE_WRITE', 'no answer')
+      }
+      await failureOf(manager.mount(use('a')), 'ERR_STORE_WRITE')
+      await manager.unmount(use('a'))
+      const second = await open()
+      await ready(second)
+      expect(claims(second)).to.deep.equal([['b', 'mounted', undefined]])
+      expect(plugin.published.size).to.equal(1)
+    }),
+  )
+})
+
+describe('an unmount that cannot be saved', () => {
+  it(
+    'is put right on record again, where the use that stays held is settled',
+    story(async (_, open) => {
+      const host = await open()
+      const volume = await host.manager.mount(use('a'))
+      const { save } = host.ports.store
+      host.ports.store.save = async (batch) => {
+        host.ports.store.save = save
+        await save(batch)
+        throw new PlugstreamError('ERR_STORE_WRITE', 'no answer')
+      }
+      using clock = new Clock()
+      await failureOf(volume.unmount(), 'ERR_STORE_WRITE')
+      await clock.pass(volumeRetryMs)
+      expect([...host.records.values()].join()).to.include('"held":true')
+      expect(claims(host)).to.deep.equal([['a', 'mounted', undefined]])
+    }),
+  )
+
+  it(
+    'leaves nothing on record that undoes a mount that was answered since',
+    story(async (plugin, open) => {
+      const { ports, manager } = await open()
+      const volume = await manager.mount(use('a'))
+      const { save } = ports.store
+      ports.store.save = async (batch) => {
+        ports.store.save = save
+        await save(batch)
+        throw new PlugstreamError('ERR_STORE_WRITE', 'no answer')
+      }
+      await failureOf(volume.unmount(), 'ERR_STORE_WRITE')
+      await manager.mount(use('a'))
+      const second = await open()
+      await ready(second)
+      expect(claims(second)).to.deep.equal([['a', 'mounted', undefined]])
+      expect(plugin.published.size).to.equal(1)
+    }),
+  )
+})
+
 describe('an unmount whose caller gives up', () => {
+  it(
+    'as its turn comes is not done: it is told that it waited for it',
+    story(async (plugin, open) => {
+      const host = await open()
+      const volume = await host.manager.mount(use('a'))
+      const caller = new AbortController()
+      const failure = failureOf(volume.unmount({ signal: caller.signal }), 'ERR_ABORTED')
+      caller.abort()
+      expect((await failure).message).to.include('(waiting for its turn)')
+      await settled()
+      expect(claims(host)).to.deep.equal([['a', 'mounted', undefined]])
+      expect(plugin.names).to.not.include('NodeUnpublishVolume')
+    }),
+  )
+
   it(
     'does not say that it waited for its turn where it had it',
     story(async (_, open) => {
