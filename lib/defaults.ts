@@ -14,7 +14,7 @@ export interface Timing {
   rpcTimeoutMs: number
   /** How long a restored instance that no task claims may stay unreachable before it is given up as lost. */
   restoreGraceMs: number
-  /** How long `close()` waits for the store and for tasks: one that hangs must not hang the host. */
+  /** How long `close()` waits for calls in flight, and for the store: what hangs must not hang the host. */
   closeTimeoutMs: number
 }
 
