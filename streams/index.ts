@@ -29,6 +29,7 @@ export type {
   AccessMode,
   CapacityRange,
   CsiClient,
+  MountAccess,
   NodeGetVolumeStatsResponse,
   Snapshot,
   TextMap,
