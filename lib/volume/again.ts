@@ -5,11 +5,12 @@ interface Turn {
   timer?: NodeJS.Timeout
   isUnderWay: boolean
   isAskedFor: boolean
+  isAskedForLater: boolean
 }
 
 /**
  * Work by key that is done until it succeeds: at once where something has happened, and else after a pause that doubles with every
- * failure. Only one goes on for a key; who asks meanwhile has it done once more.
+ * failure. Only one goes on for a key; who asks meanwhile has it done once more: it may have seen the time before.
  */
 export class Again {
   readonly #work: (key: string) => Promise<unknown>
@@ -30,6 +31,7 @@ export class Again {
   /** After a pause. */
   later(key: string): void {
     const turn = this.#turnOf(key)
+    turn.isAskedForLater = turn.isUnderWay
     if (this.#isClosed || turn.isUnderWay || turn.timer) return
     turn.timer = setTimeout(() => this.#start(key, turn), turn.delayMs)
     turn.delayMs = Math.min(2 * turn.delayMs, volumeRetryMaxMs)
@@ -42,7 +44,12 @@ export class Again {
   }
 
   #turnOf(key: string): Turn {
-    const turn = this.#turns.get(key) ?? { delayMs: volumeRetryMs, isUnderWay: false, isAskedFor: false }
+    const turn = this.#turns.get(key) ?? {
+      delayMs: volumeRetryMs,
+      isUnderWay: false,
+      isAskedFor: false,
+      isAskedForLater: false,
+    }
     this.#turns.set(key, turn)
     return turn
   }
@@ -54,13 +61,18 @@ export class Again {
     turn.isAskedFor = turn.isUnderWay
     if (turn.isUnderWay) return
     turn.isUnderWay = true
+    turn.isAskedForLater = false
     const ended = (next: () => void) => (): void => {
       turn.isUnderWay = false
       if (turn.isAskedFor) this.#start(key, turn)
       else next()
     }
     this.#work(key).then(
-      ended(() => this.#turns.delete(key)),
+      ended(() => {
+        const { isAskedForLater } = turn
+        this.#turns.delete(key)
+        if (isAskedForLater) this.later(key)
+      }),
       ended(() => this.later(key)),
     )
   }

@@ -113,6 +113,21 @@ describe('again', () => {
       expect(begun).to.have.length(2)
     })
 
+  it('does once more, after a pause, what is asked for later while it is under way', async () => {
+    const { again, begun, succeed, hold } = worker()
+    const end = hold()
+    again.now('a')
+    again.later('a')
+    succeed()
+    end.open()
+    await settled()
+    expect(begun).to.have.length(1)
+    await clock.pass(volumeRetryMs)
+    expect(begun.map(({ at }) => at)).to.deep.equal([0, volumeRetryMs])
+    await clock.pass(10 * volumeRetryMaxMs)
+    expect(begun).to.have.length(2)
+  })
+
   it('lets no key wait for another', async () => {
     const { again, begun, hold } = worker()
     hold()
