@@ -48,7 +48,7 @@ export type CsiMethods = {
  * long as it has time, and goes on with another instance where its own is replaced, never on two at once.
  *
  * Every call throws ERR_OPTION_INVALID naming the field, ERR_CSI_UNSUPPORTED where the plugin does not advertise it, ERR_CSI_PROTOCOL
- * where the answer lacks what it has to have, and the errors of {@link CsiCall}; `outcomeOf` says what became of one that failed.
+ * where the answer lacks what it has to have or is about something else, and the errors of {@link CsiCall}; `outcomeOf` says what became of one that failed.
  *
  * @example
  * const client = host.client<CsiClient>('csi-controller', 'ebs')
@@ -111,7 +111,7 @@ export function csiClient({ pick, gone, ...init }: CsiClientInit): CsiClient {
       const startedAt = now()
       await checkAdvertised(rpc, needs, (list) => target.capabilities(list), limits)
       limits.timeoutMs = Math.max(1, attemptTimeoutMs - (now() - startedAt))
-      return read(rpc, operation, await target.call(rpc, message, limits))
+      return read(rpc, operation, request, await target.call(rpc, message, limits))
     })
   }
 
@@ -121,7 +121,7 @@ export function csiClient({ pick, gone, ...init }: CsiClientInit): CsiClient {
     const { signal, timeoutMs = rpcTimeoutMs } = options
     const limits = { timeoutMs, ...(signal && { signal }) }
     await checkAdvertised(rpc, needs, (list) => target.capabilities(list), limits)
-    for await (const one of target.stream(rpc, message, limits)) yield read(rpc, operation, one)
+    for await (const one of target.stream(rpc, message, limits)) yield read(rpc, operation, request, one)
   }
 
   const all =
@@ -165,9 +165,11 @@ function prepared(rpc: AnyCsiRpc, request: object, options: CsiOptions) {
 }
 
 /** @throws ERR_CSI_PROTOCOL where the answer lacks something. The plugin has done what it was to do: there is nothing to wait for. */
-function read(rpc: string, { response }: AnyOperation, answer: object): unknown {
+function read(rpc: string, { response, agrees }: AnyOperation, request: object, answer: object): unknown {
   try {
-    return response.read(answer, '')
+    const told = response.read(answer, '')
+    agrees?.(request, told)
+    return told
   } catch (error) {
     const { code, message, details } = PlugstreamError.from(error, 'ERR_CSI_PROTOCOL', 'the answer cannot be read')
     throw new PlugstreamError(code, `${rpc}: in the answer, ${message}`, { details: { rpc, ...details } })

@@ -1,4 +1,5 @@
 import type { Capabilities } from '../plugin/fingerprint.js'
+import { madeOfSource, takenOfVolume } from './agreement.js'
 import type { Reads, Writes } from './codec.js'
 import { nothing, type NoFields } from './message.js'
 import * as controller from './messages/controller.js'
@@ -99,6 +100,8 @@ export interface Operation<Request, Response, WireRequest, WireResponse> {
   response: Reads<WireResponse, Response>
   /** What the plugin has to advertise for it. Default: nothing. */
   needs?: Needs | ((request: Request) => Needs)
+  /** Fails with ERR_CSI_PROTOCOL where the answer is about something else than was asked for. Default: any answer will do. */
+  agrees?: (request: Request, response: Response) => void
   /** Something is done, so that it may take long, and is not to be done twice at the same time. */
   changes?: true
 }
@@ -137,6 +140,7 @@ export const operations: Operations = {
   CreateVolume: {
     request: controller.requests.createVolume,
     response: controller.responses.createVolume,
+    agrees: madeOfSource,
     needs: ({ volumeCapabilities, volumeContentSource, mutableParameters = {}, accessibilityRequirements }) => [
       creates,
       volumeContentSource?.kind === 'volume' && clones,
@@ -183,6 +187,7 @@ export const operations: Operations = {
   CreateSnapshot: {
     request: snapshot.requests.create,
     response: snapshot.responses.snapshot,
+    agrees: takenOfVolume,
     needs: ({ accessibilityRequirements }) => [
       takesSnapshots,
       accessibilityRequirements !== undefined && placesSnapshots,

@@ -72,10 +72,11 @@ export const answers: Partial<Record<CsiRpc, Answer>> = {
     ...(maxVolumes !== undefined && { max_volumes_per_node: maxVolumes }),
     ...(topology && { accessible_topology: { segments: topology } }),
   }),
-  CreateVolume: (_, { name, capacity_range }) => ({
+  CreateVolume: (_, { name, capacity_range, volume_content_source }) => ({
     volume: {
       volume_id: name,
       capacity_bytes: (capacity_range as { required_bytes: string } | null)?.required_bytes ?? '0',
+      content_source: volume_content_source,
     },
   }),
 }

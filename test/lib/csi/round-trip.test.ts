@@ -73,7 +73,7 @@ describe('every call of CSI', () => {
       for (const choice of [0, 1]) {
         const samples = new Samples(choice)
         const sent = samples.message(request)
-        answer = samples.message(response)
+        answer = agreeing(rpc, sent, samples.message(response))
         const received = await made(rpc, inDomain(request, sent))
         const { requestSerialize, requestDeserialize } = definitions[rpc]!
         expect(asked).to.deep.equal(requestDeserialize(requestSerialize(sent)))
@@ -220,8 +220,18 @@ describe('every call of CSI', () => {
       it(`in ${title}`, async () => {
         const { request } = rpcs.find((one) => one.rpc === rpc)!
         answer = wire
-        expect(await made(rpc, inDomain(request, new Samples(0).message(request)))).to.deep.equal(expected)
+        const { volume_content_source: _named, ...sent } = new Samples(0).message(request)
+        expect(await made(rpc, inDomain(request, sent))).to.deep.equal(expected)
       })
     }
   })
 })
+
+type Wire = Record<string, unknown>
+
+/** An answer that is about what was asked for: one about something else is refused. */
+function agreeing(rpc: string, { volume_content_source, source_volume_id }: Wire, answer: Wire): Wire {
+  if (rpc === 'CreateVolume') (answer['volume'] as Wire)['content_source'] = volume_content_source
+  if (rpc === 'CreateSnapshot') (answer['snapshot'] as Wire)['source_volume_id'] = source_volume_id
+  return answer
+}
