@@ -163,6 +163,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     const state = reached.get(instanceKey(plugin))?.state
     return state && { ...state, channel: state.connection?.channel, gone: endOfRun(plugin) }
   })
+  scope.add(() => clients.close())
   const registry = await Registry.open({
     store,
     dispensers: { ...clients.dispensers(), ...init.dispensers },

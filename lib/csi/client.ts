@@ -91,7 +91,7 @@ export interface CsiClientInit extends AttemptPorts<CsiTarget> {
 type AnyOperation = Operation<object, unknown, object, unknown>
 
 /** @param init.pick gives the channel for an attempt; what it throws at first is what the call rejects with. */
-export function csiClient({ pick, gone, ...init }: CsiClientInit): CsiClient {
+export function csiClient({ pick, gone, closing, ...init }: CsiClientInit): CsiClient {
   const { rpcTimeoutMs = defaultTiming.rpcTimeoutMs, attemptMs = csiAttemptMs, policy = retryPolicy } = init
 
   const unary = async (rpc: CsiRpc, request: object, options: CsiOptions): Promise<unknown> => {
@@ -106,7 +106,7 @@ export function csiClient({ pick, gone, ...init }: CsiClientInit): CsiClient {
       // A list says with ABORTED that it does not take a token any more.
       policy: (request as PageRequest).startingToken === undefined ? policy : { ...policy, ABORTED: undefined },
     }
-    return withRetries(rpc, { pick, gone }, bounds, async (target, attemptTimeoutMs) => {
+    return withRetries(rpc, { pick, gone, closing }, bounds, async (target, attemptTimeoutMs) => {
       const limits = { timeoutMs: attemptTimeoutMs, ...(signal && { signal }) }
       const startedAt = now()
       await checkAdvertised(rpc, needs, (list) => target.capabilities(list), limits)

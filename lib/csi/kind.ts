@@ -9,7 +9,7 @@ import { parseCsiPlugin } from './csi-plugin.js'
 /** The CSI kind of plugin, with its own types of channel and client. */
 export interface CsiKind extends PluginKind {
   open(socketPath: string): CsiChannel
-  client(pick: () => PluginChannel, gone?: PluginGone): CsiClient
+  client(pick: () => PluginChannel, gone?: PluginGone, closing?: AbortSignal): CsiClient
 }
 
 /** A monolith serves both roles on one socket, and is registered as two plugins of one name. */
@@ -35,10 +35,11 @@ export function csiKind({
     types: typesOf.monolith,
     configure,
     open: (socketPath) => new CsiChannel(socketPath, rpcTimeoutMs),
-    client: (pick, gone) =>
+    client: (pick, gone, closing) =>
       csiClient({
         pick: () => ofCsi(pick()),
         gone: gone && ((target, signal) => gone(target as CsiTarget & PluginChannel, signal)),
+        closing,
         rpcTimeoutMs,
       }),
   }

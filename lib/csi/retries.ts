@@ -10,6 +10,8 @@ export interface AttemptPorts<Target> {
   pick: () => Target
   /** Resolves once the process behind a target that was picked before is gone; the signal ends the wait. Default: nobody can tell. */
   gone?: ((target: Target, signal: AbortSignal) => Promise<unknown>) | undefined
+  /** Aborted when `pick` will give nothing any more: a pause ends at once, with what it throws then. Default: never. */
+  closing?: AbortSignal | undefined
 }
 
 /** How long a call may go on. */
@@ -91,13 +93,14 @@ class Series<Target> {
     const { signal, policy } = this.#bounds
     if (this.#attempts === 0) throw thrown
     const error = (this.#last = this.#told(thrown))
-    const code = signal?.aborted ? undefined : this.#codeOf(error)
+    const isOver = signal?.aborted || this.#ports.closing?.aborted
+    const code = isOver ? undefined : this.#codeOf(error)
     if (code === undefined) throw error
     const before = this.#failures.get(code) ?? 0
     this.#failures.set(code, before + 1)
     const delayMs = retryDelayMs(policy, { code, before, leftMs: this.#leftMs(), random: random() })
     if (delayMs === undefined) throw error
-    await within(delayMs, signal, never).catch((reason: unknown) => {
+    await within(delayMs, signal, (stop) => abortOf(this.#ports.closing, stop)).catch((reason: unknown) => {
       throw this.#told(reason)
     })
   }
@@ -157,6 +160,14 @@ class Series<Target> {
 function hasNone(failure: unknown): boolean {
   const { code } = Object(failure) as { code?: unknown }
   return code === 'ERR_PLUGIN_NOT_READY' || code === 'ERR_PLUGIN_UNKNOWN'
+}
+
+/** Resolves when a signal is aborted, and listens to it no longer than to the end of the wait. */
+function abortOf(signal: AbortSignal | undefined, stop: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) resolve()
+    signal?.addEventListener('abort', () => resolve(), { signal: stop })
+  })
 }
 
 const never = (): Promise<never> => new Promise(() => undefined)

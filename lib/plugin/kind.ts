@@ -20,9 +20,10 @@ export interface PluginKind {
   open(socketPath: string): PluginChannel
   /**
    * A client over whatever channel `pick` gives at each call (`host.client`, and the default of `registry.dispense`). One and the same
-   * channel stands for one and the same server; `gone` tells when the process behind one is no more.
+   * channel stands for one and the same server; `gone` tells when the process behind one is no more, and `closing` when `pick` will give
+   * none any more: what waits to call again need not wait longer.
    */
-  client?(pick: () => PluginChannel, gone?: PluginGone): unknown
+  client?(pick: () => PluginChannel, gone?: PluginGone, closing?: AbortSignal): unknown
 }
 
 /**

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { PlugstreamError } from '../errors.js'
 import type { PluginChannel, PluginGone, PluginKind } from './kind.js'
 import type { PluginInfo, PluginType } from './plugin.js'
@@ -15,12 +16,20 @@ export interface Reach {
 /** Makes clients of plugins: each call goes over the connection that an instance has at that moment. */
 export class PluginClients {
   readonly #gone = new WeakMap<PluginChannel, Reach['gone']>()
+  readonly #closing = new AbortController()
 
   constructor(
     private readonly kinds: readonly PluginKind[],
     /** Nothing where nothing is known of the instance yet. @throws ERR_CLOSED. */
     private readonly reach: (plugin: PluginInfo) => Reach | undefined,
-  ) {}
+  ) {
+    setMaxListeners(0, this.#closing.signal) // each call that waits to be made again has one
+  }
+
+  /** Ends the wait of calls that were to be made again. `reach` is to throw from then on. */
+  close(): void {
+    this.#closing.abort()
+  }
 
   /** @throws ERR_PLUGIN_UNKNOWN where no kind has the type. */
   kindOf(type: PluginType): PluginKind {
@@ -38,7 +47,7 @@ export class PluginClients {
   of(type: PluginType, what: string, instances: () => readonly PluginInfo[]): unknown {
     const kind = this.kindOf(type)
     const gone: PluginGone = (channel, signal) => this.#gone.get(channel)?.(signal) ?? new Promise(() => undefined)
-    if (kind.client) return kind.client(() => this.#pick(instances(), what), gone)
+    if (kind.client) return kind.client(() => this.#pick(instances(), what), gone, this.#closing.signal)
     throw new PlugstreamError('ERR_PLUGIN_UNKNOWN', `the plugin kind of ${type} has no client`)
   }
 

@@ -66,6 +66,24 @@ describe('a host that is closed', () => {
   )
 
   it(
+    'in the pause of a call that is to be made again ends it at once',
+    aStory({}, async ({ host, start }) => {
+      const plugin = await start(pluginTask({ csiPlugin: { id: 'ebs', type: 'controller' } }), {
+        replies: { DeleteVolume: [{ status: 'ABORTED', repeat: true }] },
+      })
+      await host.waitFor('csi-controller', 'ebs', { healthy: true })
+      const { deleteVolume } = host.client<CsiClient>('csi-controller', 'ebs')
+      let isOver = false
+      const failure = deleteVolume({ volumeId: 'v' }).catch((thrown: unknown) => ((isOver = true), thrown))
+      await plugin.waitForCall('DeleteVolume')
+      await host.close()
+      await turns(1)
+      expect(isOver).to.equal(true)
+      expect(((await failure) as PlugstreamError).details['outcome']).to.equal('unknown')
+    }),
+  )
+
+  it(
     'by a subscriber that is being told something ends all the same',
     aStory({}, async ({ host, start, health }) => {
       let closing: Promise<void> | undefined

@@ -3,6 +3,8 @@ import { expect } from 'chai'
 import { withRetries, type AttemptPorts, type CallBounds } from '../../../lib/csi/retries.js'
 import { outcomeOf } from '../../../lib/csi/status.js'
 import { PlugstreamError, type ErrorDetails } from '../../../lib/errors.js'
+import { inUse } from '../../support/in-use.js'
+import { listeners } from '../volume/support.js'
 
 /** An attempt that answers when the test says so. */
 class Attempt {
@@ -243,6 +245,50 @@ describe('withRetries', () => {
       )
       ;(await call.next()).fail(lost())
       expect((await call.failure()).code).to.equal('ERR_TIMEOUT')
+    })
+  })
+
+  describe('where nothing will be there any more', () => {
+    const longPause = { UNAVAILABLE: { minDelayMs: 60_000, maxDelayMs: 60_000, retries: 9 } }
+    const timers = async (): Promise<string[]> => (await inUse()).filter((one) => one === 'Timeout')
+
+    it('ends a pause at once, with why there is nothing to be picked, and leaves no timer', async () => {
+      const closing = new AbortController()
+      const before = await timers()
+      const pick = (): string => {
+        if (closing.signal.aborted) throw new PlugstreamError('ERR_CLOSED', 'the host was closed')
+        return 'a'
+      }
+      const call = begin({ pick, closing: closing.signal }, { timeoutMs: 600_000, policy: longPause })
+      ;(await call.next()).fail(lost())
+      await turn()
+      expect(await timers()).to.have.length(before.length + 1)
+      closing.abort()
+      const failure = await call.failure()
+      expect(failure.code).to.equal('ERR_CLOSED')
+      expect(outcomeOf(failure)).to.equal('unknown')
+      expect(await timers()).to.have.length(before.length)
+      expect(listeners(closing.signal)).to.equal(0)
+    })
+
+    it('does not begin a pause', async () => {
+      const closing = new AbortController()
+      const call = begin({ pick: () => 'a', closing: closing.signal }, { timeoutMs: 600_000, policy: longPause })
+      const attempt = await call.next()
+      closing.abort()
+      const failure = lost()
+      attempt.fail(failure)
+      expect(await call.failure()).to.equal(failure)
+      expect(call.attempts).to.have.length(1)
+    })
+
+    it('is not listened to after a pause that came to its end', async () => {
+      const { signal } = new AbortController()
+      const call = begin({ pick: () => 'a', closing: signal })
+      ;(await call.next()).fail(lost())
+      ;(await call.next()).succeed('done')
+      await call.result
+      expect(listeners(signal)).to.equal(0)
     })
   })
 

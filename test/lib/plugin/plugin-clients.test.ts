@@ -6,9 +6,13 @@ import { PluginClients, type Reach } from '../../../lib/plugin/plugin-clients.js
 interface ToyClient {
   pick: () => PluginChannel
   gone: PluginGone
+  closing: AbortSignal
 }
 
-const kind = { types: ['toy'], client: (pick, gone) => ({ pick, gone }) } as Partial<PluginKind> as PluginKind
+const kind = {
+  types: ['toy'],
+  client: (pick, gone, closing) => ({ pick, gone, closing }),
+} as Partial<PluginKind> as PluginKind
 const channel = (): PluginChannel => ({}) as PluginChannel
 const instance = (allocId: string) => ({ type: 'toy', name: 'train', allocId }) as PluginInfo
 const reached = (reach: Partial<Reach>): Reach => ({
@@ -64,6 +68,14 @@ describe('PluginClients', () => {
     const { signal } = new AbortController()
     expect(await client.gone(a, signal)).to.equal('a is gone')
     expect(signals).to.deep.equal([signal])
+  })
+
+  it('tells its clients that it was closed', () => {
+    const clients = new PluginClients([kind], () => undefined)
+    const { closing } = clients.of('toy', 'toy plugin "train"', () => []) as ToyClient
+    expect(closing.aborted).to.equal(false)
+    clients.close()
+    expect(closing.aborted).to.equal(true)
   })
 
   it('never tells of one that nobody can tell of, or that was not picked', async () => {
