@@ -80,6 +80,7 @@ async function isLink(path: string): Promise<boolean> {
       (one) => one.name === name && one.isSymbolicLink(),
     )
   } catch (failure) {
+    if ((failure as NodeJS.ErrnoException).code === 'ENOENT') return false
     throw PlugstreamError.from(failure, 'ERR_MOUNT', `reading ${dirname(path)}`, { details: { path } })
   }
 }

@@ -52,11 +52,18 @@ export async function stage(
 }
 
 /** A place for a new use, on which nothing is mounted from elsewhere, and which leads nowhere else. @throws ERR_MOUNT. */
-export async function checkFree({ files }: NodePlugin, root: string, path: string): Promise<void> {
-  const place = await files.placeOf(root, path)
-  await new MountCheck(files, place).mustBeFree()
-  // A plugin would mount where the link leads, and nobody would look there again.
-  if (await files.isLink(place)) throw mountError(`${path} is a symbolic link that is none of ours`, path)
+export async function checkFree(plugin: NodePlugin, root: string, path: string): Promise<void> {
+  const place = await plugin.files.placeOf(root, path)
+  await new MountCheck(plugin.files, place).mustBeFree()
+  await checkNoLink(plugin, place)
+}
+
+/**
+ * A plugin would mount where a link leads, and nobody would look there again. One that it made itself, as those do that may not mount,
+ * is there only after its first call. @throws ERR_MOUNT.
+ */
+export async function checkNoLink({ files }: NodePlugin, path: string): Promise<void> {
+  if (await files.isLink(path)) throw mountError(`${path} is a symbolic link that is none of ours`, path)
 }
 
 /** @throws ERR_MOUNT where a use is not mounted. */

@@ -7,14 +7,14 @@ import { Again } from './again.js'
 import { isMountError } from './errors.js'
 import { HeldVolume } from './held-volume.js'
 import type { Limits } from './limits.js'
-import { checkFree, checkMounted } from './node-steps.js'
+import { checkFree, checkMounted, checkNoLink } from './node-steps.js'
 import { Operations } from './operations.js'
 import type { VolumePorts } from './ports.js'
 import { takeMount, takeMountRef, takeRef, type TakenMount, type TakenRef, type TakenRequest } from './take-mount.js'
 import { stageUsageOf } from './usage.js'
 import { PluginHalves } from './plugin-halves.js'
 import { letGo, VolumeCourse, type VolumePlugin } from './volume-course.js'
-import { allocPath, stagingPath, targetPath } from './volume-paths.js'
+import { allocPath, stagingPath, stagingRoot, targetPath } from './volume-paths.js'
 import { claimOf, decodeVolume, newRecord, volumeKey, volumePrefix, withClaim, type Claim } from './volume-record.js'
 import type {
   MountedVolume,
@@ -155,6 +155,8 @@ export class VolumeManager {
       if (volume) await this.#recover(volume, this.#course(volume, plugin), limits)
       const record = await this.#planned(wanted, root, limits)
       if (!known) await checkFree(plugin.node, record.root, path)
+      // What is there from before the first call is none of the plugin's.
+      if (record.stage && !volume?.record.stage) await checkNoLink(plugin.node, record.stage.path)
       limits.signal.throwIfAborted() // no claim for who has given up
       const held = volume ?? this.#hold(key, newRecord(wanted, root))
       const claim: Claim = known ? { ...known, held: true } : claimFor(wanted, path)
@@ -388,6 +390,11 @@ export class VolumeManager {
     const volume = this.#held.get(key)
     if (!volume?.isGone) return
     this.#held.delete(key)
+    const { root, namespace } = volume.record
+    const isNeeded = [...this.#held.values()].some(
+      ({ record: other }) => other.root === root && other.namespace === namespace,
+    )
+    if (!isNeeded) this.#ports.files.removeIfEmpty(stagingRoot(root, namespace))
     this.#tell.changed()
   }
 

@@ -7,7 +7,12 @@ type Of = Pick<TakenMount, 'namespace' | 'volumeId' | 'access'>
 
 /** Where a volume is staged, below the volume root of its plugin: `staging/<namespace>/<volumeId>/<usage>`. */
 export function stagingPath(root: string, { namespace, volumeId, access }: Of): string {
-  return join(root, 'staging', escapePathPart(namespace), escapePathPart(volumeId), stageUsageOf(access))
+  return join(stagingRoot(root, namespace), escapePathPart(volumeId), stageUsageOf(access))
+}
+
+/** What is below it belongs to the volumes of one namespace. */
+export function stagingRoot(root: string, namespace: string): string {
+  return join(root, 'staging', escapePathPart(namespace))
 }
 
 /** Where an alloc sees a volume: `per-alloc/<allocId>/<namespace>/<volumeId>/<usage>`, the name of the mount behind it if it has one. */

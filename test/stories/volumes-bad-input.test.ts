@@ -129,6 +129,16 @@ describeWithMounts('a mount that is asked for with bad values', () => {
       const now = plugin.calls.filter(({ rpc }) => /^Node(Unp|P)ublish/.test(rpc)).length
       expect(now).to.equal(before)
       for (const allocId of ['evil', 'worse']) execFileSync('rm', ['-r', join(root, 'per-alloc', allocId)])
+      const staging = join(root, 'staging', 'default', 'v')
+      mkdirSync(staging, { recursive: true })
+      symlinkSync(outside, join(staging, 'mount-single-node-writer'))
+      const failure = await failureOf(volumes.mount(use))
+      expect([failure.code, failure.details['path']]).to.deep.equal([
+        'ERR_MOUNT',
+        join(staging, 'mount-single-node-writer'),
+      ])
+      expect([volumes.list(), readdirSync(outside), mountsBelow(directory)]).to.deep.equal([[], [], []])
+      execFileSync('rm', ['-r', join(root, 'staging', 'default'), join(root, 'per-alloc', use.allocId)])
     }),
   )
 })

@@ -196,8 +196,8 @@ export async function volumeRecords(stateDir: string): Promise<string[]> {
   }
 }
 
-/** `per-alloc` and `staging` themselves stay, and a directory for each namespace. */
-const isBelow = (path: string | Buffer): boolean => !/^(per-alloc|staging(\/[^/]+)?)$/.test(String(path))
+/** `per-alloc` and `staging` themselves stay. */
+const isBelow = (path: string | Buffer): boolean => !/^(per-alloc|staging)$/.test(String(path))
 
 /** A task that runs the hostpath driver of the examples as a monolith named `disk`. */
 export function diskDriver(directory: string, overrides: Partial<TaskSpec> = {}): TaskSpec {

@@ -119,6 +119,18 @@ describe('the files of volumes', () => {
     expect(readdirSync(`${root}/full`)).to.deep.equal(['file'])
   })
 
+  it('tell a symbolic link from all else, also one that leads nowhere', async () => {
+    mkdirSync(`${root}/directory`, { recursive: true })
+    writeFileSync(`${root}/file`, '')
+    symlinkSync('directory', `${root}/link`)
+    symlinkSync('nowhere', `${root}/dangling`)
+    const links = []
+    for (const name of ['directory', 'file', 'link', 'dangling', 'missing', 'missing/below'])
+      if (await files.isLink(`${root}/${name}`)) links.push(name)
+    expect(links).to.deep.equal(['link', 'dangling'])
+    expect((await failureOf(files.isLink(`${root}/file/below`))).code).to.equal('ERR_MOUNT')
+  })
+
   it('are expected to be mounts where this process may mount', async () => {
     if (process.platform !== 'linux') {
       expect([files.expectsMounts, await files.mounts()]).to.deep.equal([false, undefined])

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { PlugstreamError } from '../../../lib/errors.js'
 import type { MountRequest, VolumeAccess } from '../../../lib/volume/volume.js'
-import { fakeHost, FakePlugin, hostRoot, rpcFailure, type FakeHost } from '../../fakes/fake-volumes.js'
+import { fakeHost, FakePlugin, fakePorts, hostRoot, rpcFailure, type FakeHost } from '../../fakes/fake-volumes.js'
 import { gate } from '../../fakes/fake-store.js'
 
 const request = (over: Partial<MountRequest> = {}): MountRequest => ({
@@ -139,6 +139,67 @@ describe('the volume manager', () => {
       expect([plugin.staged.size, plugin.published.size]).to.deep.equal([0, 0])
     }),
   )
+
+  for (const [where, kind] of [
+    ['where a volume is to be staged', 'staging'],
+    ['where it is to be published', 'per-alloc'],
+  ] as const)
+    it(`refuses a symbolic link ${where} that is there before its first call, and lets the plugin have its own`, async () => {
+      const plugin = new FakePlugin()
+      const links = new Set<string>()
+      const { files } = fakePorts(plugin, new Map())
+      const isLink = async (path: string): Promise<boolean> => links.has(path)
+      const records = new Map<string, string>()
+      const over = { files: { ...files, isLink } }
+      const host = await fakeHost(plugin, records, over)
+      const { path } = await host.manager.mount(request())
+      const places = [path, ...plugin.staged.keys()]
+      await host.manager.unmount(request())
+      const place = places.find((one) => one.includes(`/${kind}/`)) as string
+
+      links.add(place)
+      const before = plugin.calls.length
+      const failure = await failureOf(host.manager.mount(request()))
+      expect([failure.code, failure.details['path']]).to.deep.equal(['ERR_MOUNT', place])
+      expect([host.manager.list(), records.size]).to.deep.equal([[], 0])
+      expect(plugin.names.slice(before).filter((rpc) => rpc !== 'NodeGetInfo')).to.deep.equal([])
+
+      links.clear()
+      plugin.fail('NodePublishVolume', () => {
+        links.add(place) // made by the plugin
+        throw rpcFailure('UNAVAILABLE', 'unknown')
+      })
+      plugin.fail('NodeUnpublishVolume', rpcFailure('INTERNAL'))
+      await failureOf(host.manager.mount(request()))
+      expect(host.manager.list()).to.have.length(1)
+      expect((await host.manager.mount(request())).path).to.equal(path)
+      await host.close()
+      const reopened = await fakeHost(plugin, records, over)
+      expect((await reopened.manager.mount(request())).path).to.equal(path)
+      await reopened.close()
+    })
+
+  it('removes the directory of a namespace with its last volume, and only with that', async () => {
+    const plugin = new FakePlugin()
+    const removed: string[] = []
+    const { files } = fakePorts(plugin, new Map())
+    const removeIfEmpty = (path: string): void => void removed.push(path)
+    const host = await fakeHost(plugin, new Map(), { files: { ...files, removeIfEmpty } })
+    const isRemoved = (namespace: string): boolean => removed.includes(`${hostRoot}/staging/${namespace}`)
+    for (const [volumeId, namespace] of [
+      ['v1', 'default'],
+      ['v2', 'default'],
+      ['v1', 'other'],
+    ] as const)
+      await host.manager.mount(request({ volumeId, namespace }))
+    await host.manager.unmount(request({ volumeId: 'v1' }))
+    expect([isRemoved('default'), isRemoved('other')]).to.deep.equal([false, false])
+    await host.manager.unmount(request({ volumeId: 'v1', namespace: 'other' }))
+    expect([isRemoved('default'), isRemoved('other')]).to.deep.equal([false, true])
+    await host.manager.unmount(request({ volumeId: 'v2' }))
+    expect(isRemoved('default')).to.equal(true)
+    await host.close()
+  })
 
   it(
     'refuses another kind of use of a volume that is staged, since there is one staging path a volume',
