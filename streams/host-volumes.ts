@@ -38,7 +38,8 @@ type Call<Name extends ControllerCall> = (
  * others they reject with ERR_OPTION_INVALID.
  *
  * A call in the storage (from `create` on) of which nobody knows what became is made again until it is known, also where its caller gave
- * up, and after a restart of the host: what was given up may be done all the same. Make it again to hear of it.
+ * up, and after a restart of the host: what was given up may be done all the same. Make it again to hear of it. A delete ends that for
+ * whatever of its kind was to be made with that plugin, since it may be what is deleted.
  *
  * @example
  * const { volume } = await host.volumes.create({ plugin: 'disk', name: 'data', volumeCapabilities: [access] })

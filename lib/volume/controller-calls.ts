@@ -15,6 +15,13 @@ const idFields = ['volumeId', 'snapshotId', 'groupSnapshotId', 'sourceVolumeId']
 /** What would pull a volume away from under those who use it. */
 const takesAway = new Set<ControllerCall>(['deleteVolume', 'controllerUnpublishVolume'])
 
+/** What makes the things that a call deletes. */
+const makes = new Map<ControllerCall, ControllerCall>([
+  ['deleteVolume', 'createVolume'],
+  ['deleteSnapshot', 'createSnapshot'],
+  ['deleteVolumeGroupSnapshot', 'createVolumeGroupSnapshot'],
+])
+
 /** What there is not is deleted. Drivers say NOT_FOUND to that, in the place of the OK that the specification has. */
 const deletes = new Set<ControllerCall>(['deleteVolume', 'deleteSnapshot', 'deleteVolumeGroupSnapshot'])
 
@@ -29,6 +36,8 @@ export class ControllerCalls {
   readonly #mustBeFree: (ref: VolumeRef) => void
   readonly #event: (event: VolumeEvent) => void
   readonly #pending = new Map<string, PendingCall>()
+  /** The keys of those that their caller has heard the end of, or is no more. */
+  readonly #left = new Set<string>()
   readonly #again = new Again((key) => this.#settle(key))
 
   private constructor(
@@ -57,6 +66,7 @@ export class ControllerCalls {
     for await (const stored of ports.store.read(callPrefix)) {
       try {
         calls.#pending.set(stored.key, decodeCall(stored))
+        calls.#left.add(stored.key)
       } catch (failure) {
         tell.problem(PlugstreamError.from(failure, 'ERR_STORE_CORRUPT', `reading ${stored.key}`))
       }
@@ -106,7 +116,7 @@ export class ControllerCalls {
         this.#told('done', pending, `${call} of ${id}: done`)
         return answer
       } catch (failure) {
-        if (isUnknown(failure)) this.#again.later(callKey(pending))
+        if (isUnknown(failure)) this.#leave(callKey(pending))
         else await this.#forget(pending)
         this.#told('failed', pending, messageOf(failure))
         throw failure
@@ -141,16 +151,40 @@ export class ControllerCalls {
     }
   }
 
+  /** Nobody knows what became of a call, and nobody waits for it. */
+  #leave(key: string): void {
+    this.#left.add(key)
+    this.#again.later(key)
+  }
+
+  /**
+   * What a delete may be about: who asks for it by the id found it in a list, and the call that was to make it has a name only. To make
+   * that again could bring back what is deleted; who still wants it can ask for it again.
+   */
+  #perhapsUndoneBy({ plugin, call }: PendingCall): [key: string, PendingCall][] {
+    const made = makes.get(call)
+    return [...this.#pending].filter(([key, one]) => this.#left.has(key) && one.plugin === plugin && one.call === made)
+  }
+
   /** The latest call about a thing is the one that counts: it follows on the one before, or undoes it. */
   async #save(pending: PendingCall): Promise<void> {
     const key = callKey(pending)
     // What is asked for all nodes and what is asked for one take each other's place.
     const isPart = (one: string, other: string): boolean => one.startsWith(`${other}/`)
-    const before = [...this.#pending.keys()].filter((other) => isPart(other, key) || isPart(key, other))
+    const undone = this.#perhapsUndoneBy(pending)
+    const others = [...this.#pending.keys()].filter((other) => isPart(other, key) || isPart(key, other))
+    const before = [...others, ...undone.map(([other]) => other)]
     const erased = before.map((other) => ({ kind: 'delete', key: other }) as const)
     await this.#ports.store.save([...erased, { kind: 'put', key, value: encodeCall(pending) }])
     for (const other of before) this.#pending.delete(other)
+    for (const [, one] of undone)
+      this.#told(
+        'failed',
+        one,
+        `${one.call} of ${one.id} is not made again: it may have made ${pending.id}, which is deleted`,
+      )
     this.#pending.set(key, pending)
+    this.#left.delete(key)
   }
 
   /** What became of a call is known, also where the store fails: then its record is removed as soon as it can be. */

@@ -265,6 +265,61 @@ describe('a call of a controller', () => {
     }),
   )
 
+  for (const [make, request, remove, id] of [
+    ['createVolume', { name: 'data', volumeCapabilities: [attach.volumeCapability] }, 'deleteVolume', 'volumeId'],
+    ['createSnapshot', { name: 'data', sourceVolumeId: 'v1' }, 'deleteSnapshot', 'snapshotId'],
+    [
+      'createVolumeGroupSnapshot',
+      { name: 'data', sourceVolumeIds: ['v1'] },
+      'deleteVolumeGroupSnapshot',
+      'groupSnapshotId',
+    ],
+  ] as const) {
+    const deletion = { plugin: 'disk', [id]: 'x-1', ...(id === 'groupSnapshotId' && { snapshotIds: ['s1'] }) }
+
+    for (const isReopened of [false, true])
+      it(
+        `is not made again where what it may have made was deleted by its id meanwhile: ${make}${isReopened ? ', of a host before' : ''}`,
+        withController(async (controller, first, again) => {
+          controller.will(make, unknown, unknown)
+          await failureOf(first.calls.make(make, { plugin: 'disk', ...request }))
+          await failureOf(first.calls.make(make, { plugin: 'other', ...request }))
+          const { calls, events } = isReopened ? await again() : first
+          await calls.make(remove, deletion)
+          expect(
+            controller.asked.at(-1)!.records.map((text) => (JSON.parse(text) as { plugin: string }).plugin),
+          ).to.deep.equal(['other', 'disk'])
+          expect(events.map(({ kind, message }) => [kind, message])).to.deep.include([
+            'failed',
+            `${make} of data is not made again: it may have made x-1, which is deleted`,
+          ])
+          const last = await again()
+          for (const plugin of ['disk', 'other']) last.calls.pluginReady(plugin)
+          await settled()
+          expect(controller.calls).to.deep.equal([make, make, remove, make])
+          expect([...controller.records]).to.deep.equal([])
+        }),
+      )
+
+    it(
+      `is made again after a deletion where its caller still waits for it: ${make}`,
+      withController(async (controller, { calls }, again) => {
+        const end = gate()
+        controller.will(make, () => end.opened)
+        const making = failureOf(calls.make(make, { plugin: 'disk', ...request }))
+        await settled()
+        await calls.make(remove, deletion)
+        end.fail(unknown)
+        await making
+        expect(controller.records.size).to.equal(1)
+        const second = await again()
+        second.calls.pluginReady('disk')
+        await settled()
+        expect(controller.calls).to.deep.equal([make, remove, make])
+      }),
+    )
+  }
+
   it(
     'leaves alone what is unknown of something else, of the same volume or of the same name',
     withController(async (controller, { calls }) => {
