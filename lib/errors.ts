@@ -62,13 +62,30 @@ export class PlugstreamError extends Error {
    */
   static from(thrown: unknown, code: ErrorCode, doing: string, init: Omit<ErrorInit, 'cause'> = {}): PlugstreamError {
     if (thrown instanceof PlugstreamError) return thrown
-    const name = thrown instanceof Error ? thrown.name : ''
-    if (name === 'AbortError')
-      return new PlugstreamError('ERR_ABORTED', `${doing}: aborted`, { ...init, cause: thrown })
-    if (name === 'TimeoutError')
-      return new PlugstreamError('ERR_TIMEOUT', `${doing}: timed out`, { ...init, cause: thrown })
+    if (isError(thrown, 'AbortError') || isError(thrown, 'TimeoutError'))
+      return abortedError(doing, { reason: thrown }, init)
     return new PlugstreamError(code, `${doing}: ${messageOf(thrown)}`, { ...init, cause: thrown })
   }
+}
+
+/**
+ * What a wait or a call fails with whose signal was aborted: ERR_TIMEOUT where the reason is that time ran out, as it is for
+ * `AbortSignal.timeout`, and else ERR_ABORTED. The reason is its cause.
+ */
+export function abortedError(
+  doing: string,
+  { reason }: { readonly reason: unknown },
+  init: Omit<ErrorInit, 'cause'> = {},
+): PlugstreamError {
+  const isTimeout =
+    isError(reason, 'TimeoutError') || (reason instanceof PlugstreamError && reason.code === 'ERR_TIMEOUT')
+  return isTimeout
+    ? new PlugstreamError('ERR_TIMEOUT', `${doing}: timed out`, { ...init, cause: reason })
+    : new PlugstreamError('ERR_ABORTED', `${doing}: aborted`, { ...init, cause: reason })
+}
+
+function isError(thrown: unknown, name: string): boolean {
+  return thrown instanceof Error && thrown.name === name
 }
 
 /** The message of anything thrown, Error or not. */

@@ -2,7 +2,7 @@ import { filter, from, map, merge, of, Subject, switchMap, type Observable } fro
 import { now } from '../lib/clock.js'
 import type { CsiClient } from '../lib/csi/client.js'
 import { checkAccess, checkRequest } from '../lib/csi/check-request.js'
-import { invalidOption, PlugstreamError } from '../lib/errors.js'
+import type { PlugstreamError } from '../lib/errors.js'
 import type { HealthEvent } from '../lib/plugin/health.js'
 import { instanceKey, type PluginInfo, type PluginType } from '../lib/plugin/plugin.js'
 import { nameOf, type PluginClients } from '../lib/plugin/plugin-clients.js'
@@ -14,7 +14,8 @@ import { volumeFiles } from '../lib/volume/files.js'
 import { Operations } from '../lib/volume/operations.js'
 import { PluginHalves } from '../lib/volume/plugin-halves.js'
 import type { VolumePorts } from '../lib/volume/ports.js'
-import type { SecretsRequest, VolumeCallOptions, VolumeEvent, VolumeState } from '../lib/volume/volume.js'
+import { givenSecrets, type GiveSecrets } from '../lib/volume/secrets.js'
+import type { VolumeCallOptions, VolumeEvent, VolumeState } from '../lib/volume/volume.js'
 import { VolumeManager } from '../lib/volume/volume-manager.js'
 import { VolumeReports } from '../lib/volume/volume-reports.js'
 import { firstValue } from './operators/first-value.js'
@@ -73,14 +74,6 @@ export interface HostVolumes
   /** Deletes a group of snapshots with its snapshots. */
   readonly deleteSnapshotGroup: Call<'deleteVolumeGroupSnapshot'>
 }
-
-/**
- * Gives the secrets of a call by their name, or nothing where it knows none of that name: the call is then not made
- * (ERR_OPTION_INVALID). Asked at each call; what it gives is not stored.
- */
-export type GiveSecrets = (
-  request: SecretsRequest,
-) => Readonly<Record<string, string>> | undefined | Promise<Readonly<Record<string, string>> | undefined>
 
 /** What the volumes of a host stand on. */
 export interface VolumesInit {
@@ -184,14 +177,10 @@ function volumePorts({ store, registry, health, clients, volumeRoot, secrets }: 
     },
     checkAccess,
     check: checkRequest,
-    secrets: async (request) => {
-      const { secretsRef, rpc } = request
-      const given = await secrets?.(request)
-      if (given && Object.values(given).every((value) => typeof value === 'string')) {
-        discretion.gives(request.plugin, given)
-        return { ...given }
-      }
-      throw invalidOption('secretsRef', secretsRef, `the name of secrets that the host is given (for ${rpc})`)
+    secrets: async (request, signal) => {
+      const given = await givenSecrets(secrets, request, signal)
+      discretion.gives(request.plugin, given)
+      return given
     },
     now,
   }

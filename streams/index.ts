@@ -9,7 +9,8 @@ export { openHost } from './host.js'
 export type { HostInit, PluginHost } from './plugin-host.js'
 export type { HostOptions } from '../lib/host/settings.js'
 export type { HostPorts } from './host-ports.js'
-export type { GiveSecrets, HostVolumes } from './host-volumes.js'
+export type { HostVolumes } from './host-volumes.js'
+export type { GiveSecrets } from '../lib/volume/secrets.js'
 export type {
   ClaimPhase,
   ClaimState,

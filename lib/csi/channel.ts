@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Metadata, status, type ClientReadableStream, type ServiceError } from '@grpc/grpc-js'
-import { invalidOption, messageOf, PlugstreamError } from '../errors.js'
+import { abortedError, invalidOption, messageOf, PlugstreamError } from '../errors.js'
 import type { Capabilities, PluginFacts } from '../plugin/fingerprint.js'
 import type { LinkState, PluginChannel, PluginIdentity, ProbeAnswer } from '../plugin/kind.js'
 import type { PluginType } from '../plugin/plugin.js'
@@ -242,10 +242,6 @@ function closed(rpc: string, outcome?: CallOutcome): PlugstreamError {
   })
 }
 
-function aborted(rpc: string, { reason }: AbortSignal, outcome?: CallOutcome): PlugstreamError {
-  const init = { cause: reason as unknown, details: { rpc, ...(outcome && { outcome }) } }
-  const timedOut = reason instanceof Error && reason.name === 'TimeoutError'
-  return timedOut
-    ? new PlugstreamError('ERR_TIMEOUT', `${rpc}: timed out`, init)
-    : new PlugstreamError('ERR_ABORTED', `${rpc}: aborted`, init)
+function aborted(rpc: string, signal: AbortSignal, outcome?: CallOutcome): PlugstreamError {
+  return abortedError(rpc, signal, { details: { rpc, ...(outcome && { outcome }) } })
 }

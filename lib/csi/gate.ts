@@ -37,7 +37,7 @@ async function inTime(
   timeoutMs: number,
   signal: AbortSignal | undefined,
 ): Promise<Capabilities> {
-  const answer = await within(timeoutMs, signal, () => told).catch((thrown: unknown) => {
+  const answer = await within(rpc, timeoutMs, signal, () => told).catch((thrown: unknown) => {
     const { code, message, cause, retryable, details } = PlugstreamError.from(thrown, 'ERR_ABORTED', rpc)
     throw new PlugstreamError(code, message, {
       cause,

@@ -100,9 +100,13 @@ class Series<Target> {
     this.#failures.set(code, before + 1)
     const delayMs = retryDelayMs(policy, { code, before, leftMs: this.#leftMs(), random: random() })
     if (delayMs === undefined) throw error
-    await within(delayMs, signal, (stop) => abortOf(this.#ports.closing, stop)).catch((reason: unknown) => {
-      throw this.#told(reason)
+    await this.#within(delayMs, (stop) => abortOf(this.#ports.closing, stop)).catch((failure: unknown) => {
+      throw this.#told(failure)
     })
+  }
+
+  #within<T>(ms: number, work: (stop: AbortSignal) => Promise<T>): Promise<T | undefined> {
+    return within(this.#rpc, ms, this.#bounds.signal, work)
   }
 
   #leftMs(): number {
@@ -118,7 +122,7 @@ class Series<Target> {
     // One that cannot tell does not end the wait.
     const untilGone = (stop: AbortSignal): Promise<unknown> => gone?.(old, stop).catch(never) ?? never()
     // A timer of Node may be a millisecond early.
-    if (waitMs > 0) await within(waitMs + 1, this.#bounds.signal, untilGone)
+    if (waitMs > 0) await this.#within(waitMs + 1, untilGone)
     this.#pending = undefined
     return pick()
   }

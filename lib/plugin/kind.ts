@@ -67,7 +67,7 @@ export interface PluginIdentity {
   version: string
 }
 
-/** One channel to one server on one socket. Its calls reject with a PlugstreamError, ERR_ABORTED where the signal was aborted. */
+/** One channel to one server on one socket. Its calls reject with a PlugstreamError, ERR_ABORTED or ERR_TIMEOUT where the signal was aborted. */
 export interface PluginChannel {
   /** Hears the present state in the call itself, then every change, until the function given back is called or the channel closes. */
   onLink(listener: (state: LinkState) => void): () => void

@@ -10,7 +10,7 @@ import type { VolumeRecord } from './volume-record.js'
 export interface ControllerPlugin {
   client: CsiClient
   /** @throws ERR_OPTION_INVALID where secrets are needed and not to be had. */
-  secrets: (rpc: string) => Promise<{ secrets?: Secrets }>
+  secrets: (rpc: string, limits: Limits) => Promise<{ secrets?: Secrets }>
 }
 
 /**
@@ -30,7 +30,7 @@ export async function attach(
     nodeId,
     volumeCapability,
     ...(volumeContext && { volumeContext }),
-    ...(await secrets('ControllerPublishVolume')),
+    ...(await secrets('ControllerPublishVolume', limits)),
   }
   limits.doing = 'ControllerPublishVolume'
   try {
@@ -53,7 +53,7 @@ export async function detach(
 ): Promise<void> {
   limits.doing = 'ControllerUnpublishVolume'
   try {
-    const request = { volumeId, nodeId, ...(await secrets('ControllerUnpublishVolume')) }
+    const request = { volumeId, nodeId, ...(await secrets('ControllerUnpublishVolume', limits)) }
     await client.controllerUnpublishVolume(request, limits.call)
   } catch (failure) {
     if (isUnsupported(failure)) return

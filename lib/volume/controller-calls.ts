@@ -6,6 +6,8 @@ import type { Limits } from './limits.js'
 import type { Operations } from './operations.js'
 import { callKey, callPrefix, decodeCall, encodeCall, type PendingCall } from './pending-call.js'
 import type { VolumePorts } from './ports.js'
+import { readyPlugin } from './ready-plugin.js'
+import { secretsOf } from './secrets.js'
 import { name, takeVolumeId } from './take-mount.js'
 import type { VolumeCallOptions, VolumeEvent, VolumeRef } from './volume.js'
 
@@ -101,14 +103,13 @@ export class ControllerCalls {
   /** Makes a call, and forgets it as soon as it is known what became of it. */
   async #call(pending: PendingCall, limits: Limits, before: () => Promise<unknown>): Promise<unknown> {
     const { plugin, call, request, id } = pending
-    limits.doing = 'waiting for the controller plugin'
-    await this.#ports.ready('csi-controller', plugin, limits.signal)
+    await readyPlugin(this.#ports, 'csi-controller', plugin, limits)
     return this.#operations.inPlace(plugin, limits, async () => {
-      const secrets = await this.#secretsOf(pending)
+      const secrets = await this.#secretsOf(pending, limits)
       await before()
       const method = this.#ports.client('csi-controller', plugin)[call] as (...args: unknown[]) => Promise<unknown>
       try {
-        await this.#ports.ready('csi-controller', plugin, limits.signal) // it may have gone meanwhile
+        await readyPlugin(this.#ports, 'csi-controller', plugin, limits) // it may have gone meanwhile
         limits.doing = call
         const answered = method({ ...request, ...secrets }, limits.call)
         const answer = await (deletes.has(call) ? answered.catch(noneIsGone) : answered)
@@ -198,16 +199,10 @@ export class ControllerCalls {
     return this.#ports.store.save([{ kind: 'delete', key }])
   }
 
-  async #secretsOf({ plugin, call, secretsRef, request }: PendingCall): Promise<object> {
-    if (secretsRef === undefined) return {}
+  #secretsOf({ plugin, call, secretsRef, request }: PendingCall, limits: Limits): Promise<object> {
     const { volumeId } = request as { volumeId?: string }
-    const secrets = await this.#ports.secrets({
-      secretsRef,
-      rpc: `${call.charAt(0).toUpperCase()}${call.slice(1)}`,
-      plugin,
-      ...(volumeId !== undefined && { volumeId }),
-    })
-    return { secrets }
+    const rpc = `${call.charAt(0).toUpperCase()}${call.slice(1)}`
+    return secretsOf(this.#ports, { secretsRef, rpc, plugin, ...(volumeId !== undefined && { volumeId }) }, limits)
   }
 
   #told(kind: 'done' | 'failed', { plugin, call, id }: PendingCall, message: string): void {

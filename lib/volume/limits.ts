@@ -1,6 +1,6 @@
 import { now } from '../clock.js'
 import { volumeCallMarginMs } from '../defaults.js'
-import { invalidOption, PlugstreamError } from '../errors.js'
+import { abortedError, invalidOption, PlugstreamError } from '../errors.js'
 import type { VolumeCallOptions } from './volume.js'
 
 /** The longest a timer of Node can wait, less a second. */
@@ -8,8 +8,8 @@ const longestTimeoutMs = 2_147_483_000
 
 /** How long a piece of work may go on. */
 export class Limits {
-  /** What is being done, for the error where time runs out. */
-  doing: string
+  /** What is being done, for the error where time runs out: as a function, where that changes meanwhile. */
+  doing: string | (() => string)
   readonly signal: AbortSignal
   readonly #endAt: number
   #isFinished = false
@@ -55,17 +55,18 @@ export async function limited<T>(
     throw invalidOption('timeoutMs', timeoutMs, `a number of ms from 1 to ${longestTimeoutMs}`)
   const stop = new AbortController()
   const limits = new Limits(doing, stop.signal, now() + timeoutMs)
-  const end = (code: 'ERR_TIMEOUT' | 'ERR_ABORTED' | 'ERR_CLOSED', why: string, cause?: unknown) => (): void => {
+  const end = ({ code, message, cause }: Pick<PlugstreamError, 'code' | 'message' | 'cause'>): void => {
     if (limits.isFinished) return
-    const at = limits.doing === doing ? '' : ` (${limits.doing})`
-    const retryable = code === 'ERR_TIMEOUT'
-    stop.abort(new PlugstreamError(code, `${doing}: ${why}${at}`, { retryable, ...(cause !== undefined && { cause }) }))
+    const now = typeof limits.doing === 'string' ? limits.doing : limits.doing()
+    const at = now === doing ? '' : ` (${now})`
+    stop.abort(new PlugstreamError(code, `${message}${at}`, { cause, retryable: code === 'ERR_TIMEOUT' }))
   }
-  const close = end('ERR_CLOSED', 'the host was closed')
-  const abort = (): void => end('ERR_ABORTED', 'aborted', signal?.reason)()
+  const close = (): void => end(new PlugstreamError('ERR_CLOSED', `${doing}: the host was closed`))
+  const abort = (): void => signal && end(abortedError(doing, signal))
+  const timeout = (): void => end(new PlugstreamError('ERR_TIMEOUT', `${doing}: not within ${timeoutMs} ms`))
   if (closing.aborted) close()
   if (signal?.aborted) abort()
-  const timer = setTimeout(end('ERR_TIMEOUT', `not within ${timeoutMs} ms`), timeoutMs)
+  const timer = setTimeout(timeout, timeoutMs)
   closing.addEventListener('abort', close)
   signal?.addEventListener('abort', abort)
   let stopped: (() => void) | undefined

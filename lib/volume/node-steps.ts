@@ -16,7 +16,7 @@ export interface NodePlugin {
   /** A path of the host as the plugin sees it. */
   seen: (path: string) => string
   /** @throws ERR_OPTION_INVALID where secrets are needed and not to be had. */
-  secrets: (rpc: string) => Promise<{ secrets?: Secrets }>
+  secrets: (rpc: string, limits: Limits) => Promise<{ secrets?: Secrets }>
   files: VolumeFiles
 }
 
@@ -37,7 +37,7 @@ export async function stage(
     stagingTargetPath: seen(path),
     volumeCapability: access,
     ...contextsOf(record),
-    ...(await secrets('NodeStageVolume')),
+    ...(await secrets('NodeStageVolume', limits)),
   }
   await ready(limits)
   limits.doing = 'NodeStageVolume'
@@ -87,7 +87,7 @@ export async function publish(
     volumeCapability,
     readonly,
     ...contextsOf(record),
-    ...(await secrets('NodePublishVolume')),
+    ...(await secrets('NodePublishVolume', limits)),
   }
   await ready(limits)
   limits.doing = 'NodePublishVolume'

@@ -1,6 +1,6 @@
 import { isAbsolute } from 'node:path/posix'
 import { pathLookMs } from '../defaults.js'
-import { invalidOption, PlugstreamError } from '../errors.js'
+import { abortedError, invalidOption, PlugstreamError } from '../errors.js'
 import { deadCodes, PathLook, type Found } from './path-look.js'
 
 /**
@@ -83,7 +83,7 @@ async function lookAt(path: string, timeoutMs: number, signal?: AbortSignal): Pr
   }
   looks.set(path, look)
   void look.gone.then(() => looks.delete(path))
-  const leave = (): void => look.end(aborted(path, signal))
+  const leave = (): void => signal && look.end(aborted(path, signal))
   signal?.addEventListener('abort', leave)
   try {
     return await look.found
@@ -101,8 +101,7 @@ function stateOf(path: string, found: Found | undefined, timeoutMs: number): { s
   return { state, description: message }
 }
 
-const aborted = (path: string, signal?: AbortSignal): PlugstreamError =>
-  PlugstreamError.from(signal?.reason, 'ERR_ABORTED', `looking at ${path}`)
+const aborted = (path: string, signal: AbortSignal): PlugstreamError => abortedError(`looking at ${path}`, signal)
 
 /** Whether `event` came before `patienceMs` were over, if there is such a limit, and before the signal was aborted. */
 async function within(patienceMs: number | undefined, event: Promise<void>, signal?: AbortSignal): Promise<boolean> {

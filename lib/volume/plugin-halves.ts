@@ -4,6 +4,8 @@ import type { Limits } from './limits.js'
 import type { NodePlugin } from './node-steps.js'
 import type { Operations } from './operations.js'
 import type { VolumePorts } from './ports.js'
+import { readyPlugin } from './ready-plugin.js'
+import { secretsOf } from './secrets.js'
 import type { TakenRef } from './take-mount.js'
 import type { VolumePlugin } from './volume-course.js'
 import { seenPath } from './volume-paths.js'
@@ -28,19 +30,17 @@ export class PluginHalves {
     const node: NodePlugin = {
       client: client('csi-node', volume.plugin),
       ready: async (within) => {
-        within.doing = 'waiting for its plugin'
-        await this.#ports.ready('csi-node', volume.plugin, within.signal)
+        await readyPlugin(this.#ports, 'csi-node', volume.plugin, within)
       },
       seen: (path) => seenPath(path, mountPoint, containerMountPoint),
-      secrets: (rpc) => this.secrets(volume, rpc),
+      secrets: (rpc, within) => this.secrets(volume, rpc, within),
       files,
     }
     const controller = async (within: Limits): Promise<ControllerPlugin> => {
-      within.doing = 'waiting for the controller plugin'
-      await this.#ports.ready('csi-controller', volume.plugin, within.signal)
+      await readyPlugin(this.#ports, 'csi-controller', volume.plugin, within)
       return {
         client: client('csi-controller', volume.plugin),
-        secrets: (rpc) => this.secrets(volume, rpc),
+        secrets: (rpc, within) => this.secrets(volume, rpc, within),
       }
     }
     return this.#operations.inPlace(volume.plugin, limits, () =>
@@ -60,14 +60,12 @@ export class PluginHalves {
 
   /** The volume root as the host and as the plugin sees it. */
   async #places(plugin: string, limits: Limits): Promise<{ mountPoint: string; containerMountPoint?: string }> {
-    limits.doing = 'waiting for its plugin'
-    const { options } = await this.#ports.ready('csi-node', plugin, limits.signal)
+    const { options } = await readyPlugin(this.#ports, 'csi-node', plugin, limits)
     return { ...options, mountPoint: options['mountPoint'] ?? this.#ports.volumeRoot(plugin) }
   }
 
-  /** What goes with a call, where it needs any. @throws ERR_OPTION_INVALID where there are none of the name. */
-  async secrets({ secretsRef, plugin, volumeId }: Of, rpc: string): Promise<{ secrets?: Secrets }> {
-    if (secretsRef === undefined) return {}
-    return { secrets: await this.#ports.secrets({ secretsRef, rpc, plugin, volumeId }) }
+  /** What goes with a call, where it needs any. @throws as `secretsOf`. */
+  secrets({ secretsRef, plugin, volumeId }: Of, rpc: string, limits: Limits): Promise<{ secrets?: Secrets }> {
+    return secretsOf(this.#ports, { secretsRef, rpc, plugin, volumeId }, limits)
   }
 }

@@ -42,7 +42,7 @@ export interface VolumePorts {
   checkAccess: (access: VolumeAccess, field: string) => void
   /** Fails with ERR_OPTION_INVALID naming the field where a request cannot be sent. */
   check: (call: ControllerCall, request: object) => void
-  /** The secrets of a call. Fails with ERR_OPTION_INVALID where there are none of that name. */
-  secrets: (request: SecretsRequest) => Promise<Secrets>
+  /** The secrets of a call. Fails with ERR_OPTION_INVALID where there are none of that name. Nobody waits for it once the signal is aborted. */
+  secrets: (request: SecretsRequest, signal: AbortSignal) => Promise<Secrets>
   now: () => number
 }

@@ -151,7 +151,7 @@ export class VolumeManager {
       return path
     }
     return this.#halves.with({ ...volume?.record, ...wanted }, limits, async (plugin) => {
-      await plugin.node.secrets('NodePublishVolume') // there, before anything is done
+      await plugin.node.secrets('NodePublishVolume', limits) // there, before anything is done
       if (volume) await this.#recover(volume, this.#course(volume, plugin), limits)
       const record = await this.#planned(wanted, root, limits)
       if (!known) await checkFree(plugin.node, record.root, path)

@@ -90,10 +90,15 @@ export class VolumeReports {
       const { readonly: _ofUse, ...volumeCapability } = access
       const request = { volumeId: places.volumeId, capacityRange: range, volumeCapability }
       const ref = { ...held.record, ...(secretsRef !== undefined && { secretsRef }) }
-      const grown = await this.#expandInStorage(plugin, request, (rpc) => this.#halves.secrets(ref, rpc), limits)
+      const grown = await this.#expandInStorage(
+        plugin,
+        request,
+        (rpc) => this.#halves.secrets(ref, rpc, limits),
+        limits,
+      )
       let { capacityBytes } = grown
       if (grown.nodeExpansionRequired) {
-        const secrets = await this.#halves.secrets(ref, 'NodeExpandVolume')
+        const secrets = await this.#halves.secrets(ref, 'NodeExpandVolume', limits)
         limits.doing = 'NodeExpandVolume'
         const onNode = await plugin.node.client.nodeExpandVolume({ ...places, ...request, ...secrets }, limits.call)
         capacityBytes = onNode.capacityBytes ?? capacityBytes
@@ -105,7 +110,7 @@ export class VolumeReports {
   async #expandInStorage(
     plugin: VolumePlugin,
     request: Parameters<CsiClient['controllerExpandVolume']>[0],
-    secretsOf: ControllerPlugin['secrets'],
+    secretsOf: (rpc: string) => ReturnType<ControllerPlugin['secrets']>,
     limits: Limits,
   ): Promise<ControllerExpandVolumeResponse> {
     const controller = plugin.hasController ? await plugin.controller(limits) : undefined
@@ -131,7 +136,7 @@ export class VolumeReports {
         ? [
             async () => {
               const controller = await plugin.controller(limits)
-              const secrets = await controller.secrets('ControllerGetVolumeHealth')
+              const secrets = await controller.secrets('ControllerGetVolumeHealth', limits)
               return (await controller.client.controllerGetVolumeHealth({ volumeId, ...secrets }, limits.call))
                 .volumeHealth
             },

@@ -10,7 +10,7 @@ import {
   timeout,
   type Observable,
 } from 'rxjs'
-import { invalidOption, PlugstreamError } from '../../lib/errors.js'
+import { abortedError, invalidOption, PlugstreamError } from '../../lib/errors.js'
 
 export interface WaitOptions {
   signal?: AbortSignal
@@ -34,10 +34,10 @@ export async function firstValue<T>(
   if (timeoutMs !== undefined && !(timeoutMs >= 0 && timeoutMs <= longestTimeoutMs))
     throw invalidOption('timeoutMs', timeoutMs, `a number of ms from 0 to ${longestTimeoutMs}, or left out`)
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalidOption('signal', signal, 'an AbortSignal')
-  const fail = (code: 'ERR_TIMEOUT' | 'ERR_ABORTED' | 'ERR_CLOSED', why: string, cause?: unknown): PlugstreamError =>
-    new PlugstreamError(code, `${waiting}: ${why}`, { cause })
+  const fail = (code: 'ERR_TIMEOUT' | 'ERR_CLOSED', why: string): PlugstreamError =>
+    new PlugstreamError(code, `${waiting}: ${why}`)
   const aborted$: Observable<unknown> = !signal ? NEVER : signal.aborted ? of(undefined) : fromEvent(signal, 'abort')
-  const failing$ = aborted$.pipe(switchMap(() => throwError(() => fail('ERR_ABORTED', 'aborted', signal?.reason))))
+  const failing$ = aborted$.pipe(switchMap(() => throwError(() => abortedError(waiting, signal as AbortSignal))))
   const limited$ =
     timeoutMs === undefined
       ? source$

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { errorCodes, invalidOption, messageOf, PlugstreamError } from '../../lib/errors.js'
+import { abortedError, errorCodes, invalidOption, messageOf, PlugstreamError } from '../../lib/errors.js'
 import { readmeTable } from '../support/readme.js'
 
 describe('errors', () => {
@@ -33,6 +33,22 @@ describe('errors', () => {
       code: 'ERR_TIMEOUT',
       message: 'waiting: timed out',
     })
+  })
+
+  it('tell of an aborted signal by its reason, which is their cause: time that ran out is a timeout, whoever says so', () => {
+    const ranOut = new PlugstreamError('ERR_TIMEOUT', 'not within 5 ms')
+    const cases: readonly [reason: unknown, code: string, message: string][] = [
+      [new DOMException('', 'TimeoutError'), 'ERR_TIMEOUT', 'waiting: timed out'],
+      [ranOut, 'ERR_TIMEOUT', 'waiting: timed out'],
+      [new DOMException('', 'AbortError'), 'ERR_ABORTED', 'waiting: aborted'],
+      [new PlugstreamError('ERR_CLOSED', 'closed'), 'ERR_ABORTED', 'waiting: aborted'],
+      ['enough', 'ERR_ABORTED', 'waiting: aborted'],
+      [null, 'ERR_ABORTED', 'waiting: aborted'],
+    ]
+    for (const [reason, code, message] of cases) {
+      const error = abortedError('waiting', AbortSignal.abort(reason), { details: { rpc: 'Probe' } })
+      expect(error).to.deep.include({ code, message, cause: reason, details: { rpc: 'Probe' } })
+    }
   })
 
   it('are made of what is no error, too', () => {

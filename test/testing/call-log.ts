@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events'
 import type { CsiRpc } from '../../lib/csi/rpcs.js'
-import { PlugstreamError } from '../../lib/errors.js'
+import { abortedError, PlugstreamError } from '../../lib/errors.js'
 
 /** One call that reached a scripted plugin, also where it was never answered. */
 export interface PluginCall {
@@ -30,14 +30,16 @@ export class CallLog {
   /**
    * The `count`th call of `rpc`, counted from the beginning; at once where it has come already.
    *
-   * @throws ERR_CLOSED where the plugin ends before it, an AbortError where the signal is aborted.
+   * @throws ERR_CLOSED where the plugin ends before it; ERR_ABORTED or ERR_TIMEOUT where the signal is aborted.
    */
   async wait(rpc: CsiRpc, count: number, signal?: AbortSignal): Promise<PluginCall> {
     for (;;) {
       const found = this.calls.filter((call) => call.rpc === rpc)[count - 1]
       if (found) return found
       if (this.#ended) throw this.#ended
-      await once(this.#changes, 'change', signal && { signal })
+      await once(this.#changes, 'change', signal && { signal }).catch((failure: unknown) => {
+        throw signal ? abortedError(`waiting for ${rpc}`, signal) : failure
+      })
     }
   }
 }

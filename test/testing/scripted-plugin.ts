@@ -18,7 +18,7 @@ export interface ScriptedPlugin extends AsyncDisposable {
   /**
    * The `count`th call of `rpc` (default: the first), counted from the beginning; at once where it has come already.
    *
-   * @throws ERR_CLOSED where the plugin ends before it, an AbortError where the signal is aborted.
+   * @throws ERR_CLOSED where the plugin ends before it; ERR_ABORTED or ERR_TIMEOUT where the signal is aborted.
    */
   waitForCall(rpc: CsiRpc, count?: number, signal?: AbortSignal): Promise<PluginCall>
   /** Changes the given fields of the script from now on; replies are the new ones alone. */

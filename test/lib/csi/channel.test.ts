@@ -289,6 +289,13 @@ describe('CsiChannel', () => {
       expect(failure.code).to.equal('ERR_TIMEOUT')
     })
 
+    it('says that time ran out where that is what its caller was given up for', async () => {
+      await serve({ NodeGetInfo: never })
+      const reason = new PlugstreamError('ERR_TIMEOUT', 'mounting: not within 5 ms')
+      const failure = await caught(open().call('NodeGetInfo', {}, { signal: AbortSignal.abort(reason) }))
+      expect(failure).to.include({ code: 'ERR_TIMEOUT', message: 'NodeGetInfo: timed out', cause: reason })
+    })
+
     it('rejects what it cannot send, and never throws in the call itself', async () => {
       const channel = open()
       const bad = [

@@ -66,6 +66,29 @@ describe('limits', () => {
     expect(limits().signal.aborted).to.equal(true)
   })
 
+  it('end work whose caller gave it a signal of which the time ran out as they end it themselves', async () => {
+    const { run } = bounded({ timeoutMs: 60_000, signal: AbortSignal.timeout(1) })
+    const { work, limits } = endless()
+    const failing = failureOf(run(work), 'ERR_TIMEOUT')
+    limits().doing = 'NodeStageVolume'
+    const failure = await failing
+    expect(failure.message).to.equal('mounting "v1": timed out (NodeStageVolume)')
+    expect(failure.retryable).to.equal(true)
+    expect(failure.cause).to.have.property('name', 'TimeoutError')
+  })
+
+  it('say what is being done as it is when time runs out', async () => {
+    using clock = new Clock()
+    const { run } = bounded({ timeoutMs: 5_000 })
+    const { work, limits } = endless()
+    const failing = failureOf(run(work), 'ERR_TIMEOUT')
+    let there = 'nobody'
+    limits().doing = () => `waiting for ${there}`
+    there = 'somebody'
+    await clock.pass(5_000)
+    expect((await failing).message).to.equal('mounting "v1": not within 5000 ms (waiting for somebody)')
+  })
+
   it('end work where everything closes', async () => {
     const { run, closing } = bounded()
     const { work, limits } = endless()

@@ -88,7 +88,7 @@ export class MortalHost {
         look: (...path) => this.#step('look', () => files.look(...path)),
       },
       ready: (...about) => this.#step('ready', () => living.ready(...about)),
-      secrets: (request) => this.#step('secrets', () => living.secrets(request)),
+      secrets: (...about) => this.#step('secrets', () => living.secrets(...about)),
       client: () => this.#client,
     }
     return fakeHost(this.plugin, records, over)

@@ -43,6 +43,15 @@ describe('firstValue', () => {
     expect(value$.observed).to.equal(false)
   })
 
+  it('rejects with ERR_TIMEOUT and the reason when the time of the signal runs out, now or before', async () => {
+    const reason = new DOMException('', 'TimeoutError')
+    const controller = new AbortController()
+    const value = firstValue(NEVER, 'waiting', { signal: controller.signal })
+    controller.abort(reason)
+    for (const late of [value, firstValue(NEVER, 'waiting', { signal: controller.signal })])
+      expect(await failureOf(late)).to.include({ code: 'ERR_TIMEOUT', message: 'waiting: timed out', cause: reason })
+  })
+
   it('does not even ask where the signal was aborted before', async () => {
     let asked = false
     const value$ = defer(() => {
