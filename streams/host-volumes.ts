@@ -106,7 +106,7 @@ export async function openVolumes(init: VolumesInit): Promise<{
   }
   const manager = await VolumeManager.open(ports, operations, halves, tell)
   const calls = await ControllerCalls.open(ports, operations, (ref) => manager.mustBeFree(ref), tell)
-  const reports = new VolumeReports(ports, operations, halves, (ref) => manager.find(ref))
+  const reports = new VolumeReports(ports, operations, halves, manager)
 
   const call =
     <Name extends ControllerCall>(name: Name): Call<Name> =>

@@ -25,12 +25,17 @@ export class MountCheck {
 
   /** What the plugin said it did is there. @throws ERR_MOUNT. */
   async mustBeMounted(readonly: boolean): Promise<void> {
+    const missing = await this.missing(readonly)
+    if (missing !== undefined) throw mountError(`the plugin answered OK, and ${missing}`, this.path)
+  }
+
+  /** What there is not of a mount, for people; undefined where it is there. */
+  async missing(readonly: boolean): Promise<string | undefined> {
     const found = this.#files.expectsMounts && (await this.#top())
-    if (!found) return
+    if (!found) return undefined
     const top = found.at(-1)
-    if (!top) throw mountError(`the plugin answered OK, and nothing is mounted at ${this.path}`, this.path)
-    if (readonly && !isReadonly(top))
-      throw mountError(`the plugin answered OK, and ${this.path} is not read-only`, this.path)
+    if (!top) return `nothing is mounted at ${this.path}`
+    return readonly && !isReadonly(top) ? `${this.path} is not read-only` : undefined
   }
 
   /** Nothing is mounted there, or below, any more. @throws `otherwise`, by default ERR_MOUNT. */

@@ -66,9 +66,10 @@ export async function checkNoLink({ files }: NodePlugin, path: string): Promise<
   if (await files.isLink(path)) throw mountError(`${path} is a symbolic link that is none of ours`, path)
 }
 
-/** @throws ERR_MOUNT where a use is not mounted. */
-export async function checkMounted(files: VolumeFiles, root: string, { access, path }: Claim): Promise<void> {
-  await new MountCheck(files, await files.placeOf(root, path)).mustBeMounted(access.readonly ?? false)
+/** What there is not of a use that is mounted, for people: somebody else may have unmounted it. Undefined where it is there. */
+export async function missing(files: VolumeFiles, root: string, { access, path }: Claim): Promise<string | undefined> {
+  if (access.kind === 'block') return undefined // for which the specification promises no mount
+  return new MountCheck(files, await files.placeOf(root, path)).missing(access.readonly ?? false)
 }
 
 /** @throws ERR_MOUNT where nothing is mounted there after the plugin's OK. */

@@ -7,7 +7,7 @@ import { Again } from './again.js'
 import { isMountError } from './errors.js'
 import { HeldVolume } from './held-volume.js'
 import type { Limits } from './limits.js'
-import { checkFree, checkMounted, checkNoLink } from './node-steps.js'
+import { checkFree, checkNoLink, missing } from './node-steps.js'
 import { Operations } from './operations.js'
 import type { VolumePorts } from './ports.js'
 import { takeMount, takeMountRef, takeRef, type TakenMount, type TakenRef, type TakenRequest } from './take-mount.js'
@@ -146,7 +146,13 @@ export class VolumeManager {
     const volume = this.#held.get(key)
     const path = targetPath(volume?.record.root ?? root, wanted)
     const known = claimOf(volume?.record, path)
-    if (volume && known?.held && volume.isPublished(known) && !volume.isStale(known)) {
+    if (
+      volume &&
+      known?.held &&
+      volume.isPublished(known) &&
+      !volume.isStale(known) &&
+      !(await this.#isLost(volume, known))
+    ) {
       await volume.resave()
       return path
     }
@@ -303,6 +309,7 @@ export class VolumeManager {
           await attempt(path, async () => {
             if (!claim.held) return this.#down(volume, course, claim, limits)
             if (!volume.isPublished(claim)) await this.#keep(volume, course, claim, limits)
+            else if (await this.#isLost(volume, claim)) return // nothing to look at
             await this.#look(volume, claim, limits)
           })
         }
@@ -339,19 +346,33 @@ export class VolumeManager {
     this.#told('kept', { ...volume.record, allocId: claim.allocId }, `confirmed at ${claim.path}`)
   }
 
+  /** The uses of a volume that are mounted no more, as somebody else has unmounted them. */
+  async lookForLost(volume: HeldVolume): Promise<Claim[]> {
+    const lost: Claim[] = []
+    for (const claim of volume.record.claims) if (await this.#isLost(volume, claim)) lost.push(claim)
+    return lost
+  }
+
+  /** Whether a use that was mounted is no more. It is dead then, and to be made anew. */
+  async #isLost(volume: HeldVolume, claim: Claim): Promise<boolean> {
+    if (!claim.held || !volume.isPublished(claim)) return false
+    const problem = await missing(this.#ports.files, volume.record.root, claim)
+    if (problem !== undefined) this.#died(volume, claim, problem)
+    return problem !== undefined
+  }
+
+  #died(volume: HeldVolume, claim: Claim, problem: string): void {
+    if (!volume.isStale(claim))
+      this.#told('stale', { ...volume.record, allocId: claim.allocId }, `${claim.path}: ${problem}`)
+    volume.stale(claim, problem)
+  }
+
   /** Whether a mount is still alive. */
   async #look(volume: HeldVolume, claim: Claim, limits: Limits): Promise<void> {
     if (claim.access.kind === 'block') return
     const { state, description } = await this.#ports.files.look(claim.path, limits.signal)
-    if (state !== 'stale' && state !== 'hung') {
-      // What was dead may have been unmounted by somebody else, and what is seen now be below it.
-      if (volume.isStale(claim)) await checkMounted(this.#ports.files, volume.record.root, claim)
-      volume.alive(claim)
-      return
-    }
-    if (!volume.isStale(claim))
-      this.#told('stale', { ...volume.record, allocId: claim.allocId }, `${claim.path}: ${description}`)
-    volume.stale(claim, description)
+    if (state !== 'stale' && state !== 'hung') volume.alive(claim)
+    else this.#died(volume, claim, description)
   }
 
   #course(volume: HeldVolume, plugin: VolumePlugin): VolumeCourse {

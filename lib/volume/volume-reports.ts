@@ -14,6 +14,7 @@ import type { VolumePorts } from './ports.js'
 import { name, takeRef } from './take-mount.js'
 import type { VolumeAccess, VolumeCallOptions, VolumeRef } from './volume.js'
 import type { VolumePlugin } from './volume-course.js'
+import type { VolumeManager } from './volume-manager.js'
 
 /** What `expand` takes. */
 export interface ExpandRequest extends VolumeRef {
@@ -36,18 +37,18 @@ export class VolumeReports {
   readonly #ports: VolumePorts
   readonly #operations: Operations
   readonly #halves: PluginHalves
-  readonly #find: (ref: VolumeRef) => HeldVolume | undefined
+  readonly #manager: Pick<VolumeManager, 'find' | 'lookForLost'>
 
   constructor(
     ports: VolumePorts,
     operations: Operations,
     halves: PluginHalves,
-    find: (ref: VolumeRef) => HeldVolume | undefined,
+    manager: Pick<VolumeManager, 'find' | 'lookForLost'>,
   ) {
     this.#ports = ports
     this.#operations = operations
     this.#halves = halves
-    this.#find = find
+    this.#manager = manager
   }
 
   /** How full a volume is. */
@@ -63,9 +64,11 @@ export class VolumeReports {
    */
   health(given: VolumeRef, options: VolumeCallOptions = {}): Promise<VolumeHealth> {
     return this.#about('asking for the health of', given, options, async (plugin, places, limits, { held }) => {
-      const seen = held.state.claims.flatMap(({ phase, path, problem }) =>
-        phase === 'stale' ? [{ status: 'INACCESSIBLE' as const, reason: 'MountIsDead', message: problem ?? path }] : [],
-      )
+      const lost = new Set((await this.#manager.lookForLost(held)).map(({ path }) => path))
+      const seen = held.state.claims.flatMap(({ phase, path, problem = path }) => {
+        const reason = lost.has(path) ? 'NotMounted' : 'MountIsDead'
+        return phase === 'stale' ? [{ status: 'INACCESSIBLE' as const, reason, message: problem }] : []
+      })
       const told = await this.#told(plugin, places, limits).catch((failure: unknown) => {
         // Plugins look at the mount themselves, and fail where it is dead.
         if (seen.length === 0) throw failure
@@ -168,7 +171,7 @@ export class VolumeReports {
     const { plugin, volumeId } = takeRef(given)
     const what = `${doing} volume ${JSON.stringify(volumeId)} of plugin ${JSON.stringify(plugin)}`
     return this.#operations.inTurn(what, { plugin, id: volumeId }, options, (limits) => {
-      const held = this.#find(given)
+      const held = this.#manager.find(given)
       const place = held?.record.claims.find((claim) => claim.held) ?? held?.record.stage
       if (!held || !place) throw invalidOption('volumeId', volumeId, 'a volume that this host has mounted')
       return this.#halves.with(held.record, limits, (halves) => {

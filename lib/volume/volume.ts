@@ -55,7 +55,8 @@ export interface VolumeCallOptions {
 
 /**
  * How one use of a volume is: `mounting` until it is there, `uncertain` from the opening of the host until its plugin has confirmed it,
- * `stale` where the mount is there and dead, as after the end of a FUSE server, `unmounting` until it is gone.
+ * `stale` where the mount is dead, as after the end of a FUSE server, or was unmounted by somebody else: `mount` makes it anew. `unmounting`
+ * until it is gone.
  */
 export type ClaimPhase = 'mounting' | 'uncertain' | 'mounted' | 'stale' | 'unmounting'
 
@@ -86,7 +87,7 @@ export interface VolumeState {
 /** Something that happened to a volume. */
 export interface VolumeEvent {
   /**
-   * `mounted`, `unmounted` · `kept`: confirmed after the host was opened · `stale`: the mount is dead · `done`: a call of the controller
+   * `mounted`, `unmounted` · `kept`: confirmed after the host was opened · `stale`: the mount is dead or was unmounted by somebody else · `done`: a call of the controller
    * was made · `failed`: something was not done; what has to be done is tried again.
    */
   kind: 'mounted' | 'unmounted' | 'kept' | 'stale' | 'done' | 'failed'

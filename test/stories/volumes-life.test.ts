@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -7,6 +8,36 @@ import { aDriverStory, describeWithMounts, diskDriver, mountAccess } from './vol
 const mib = 2n ** 20n
 
 describeWithMounts('a volume of a driver that runs as a task', () => {
+  it(
+    'that somebody else has unmounted is told as not mounted, and is there again for who mounts it again',
+    aDriverStory(async (story) => {
+      const { volumes, directory, events } = story
+      story.run(diskDriver(directory))
+      const { volume } = await volumes.create({ plugin: 'disk', name: 'data', volumeCapabilities: [mountAccess] })
+      const use = { plugin: 'disk', volumeId: volume.volumeId, allocId: 'a' }
+      const { path } = await volumes.mount(use)
+      writeFileSync(join(path, 'hello'), 'world')
+      execFileSync('umount', [path])
+      const { healthy, problems } = await volumes.health(use)
+      expect(healthy).to.equal(false)
+      expect(problems).to.deep.include({
+        status: 'INACCESSIBLE',
+        reason: 'NotMounted',
+        message: `nothing is mounted at ${path}`,
+      })
+      expect(await events.until(({ kind }) => kind === 'stale')).to.include({ allocId: 'a' })
+      expect(volumes.list()[0]?.claims[0]).to.include({ phase: 'stale' })
+      expect((await volumes.mount(use)).path).to.equal(path)
+      expect(readFileSync(join(path, 'hello'), 'utf8')).to.equal('world')
+      expect(await volumes.health(use)).to.deep.equal({ healthy: true, problems: [] })
+      execFileSync('umount', [path])
+      await volumes.mount(use) // without anybody having looked
+      expect(readFileSync(join(path, 'hello'), 'utf8')).to.equal('world')
+      await volumes.unmount(use)
+      await volumes.delete({ plugin: 'disk', volumeId: use.volumeId })
+    }),
+  )
+
   it(
     'is made, mounted, shared, grown, measured, copied, unmounted and deleted, and nothing is left of it',
     aDriverStory(async (story) => {

@@ -172,12 +172,57 @@ describe('volumes of which a part was lost', () => {
       plugin.published.delete(path)
       plugin.pathStates.clear()
       await ready(host)
-      expect(claims(host)).to.deep.include.members([
-        ['a', 'stale', `the plugin answered OK, and nothing is mounted at ${path}`],
-      ])
+      expect(claims(host)).to.deep.include.members([['a', 'stale', `nothing is mounted at ${path}`]])
       await host.manager.mount(use('a'))
       expect(claims(host)).to.deep.equal([['a', 'mounted', undefined]])
       expect(plugin.published.has(path)).to.equal(true)
+    }),
+  )
+
+  for (const [who, settles] of [
+    ['a look at all of its plugin', true],
+    ['who asks for it again', false],
+  ] as const)
+    it(
+      `that somebody else has unmounted is found by ${who}, and made anew by mounting it again, beside others that stay`,
+      story(async (plugin, open) => {
+        const host = await open()
+        const { path } = await host.manager.mount(use('a'))
+        await host.manager.mount(use('b'))
+        plugin.lose(path)
+        plugin.calls.length = 0
+        if (settles) {
+          await ready(host)
+          expect(claims(host)).to.deep.equal([
+            ['a', 'stale', `nothing is mounted at ${path}`],
+            ['b', 'mounted', undefined],
+          ])
+          await ready(host)
+          expect(plugin.names).to.deep.equal([])
+        }
+        expect((await host.manager.mount(use('a'))).path).to.equal(path)
+        expect(plugin.names).to.deep.equal(['NodeUnpublishVolume', 'NodePublishVolume'])
+        expect(plugin.published.has(path)).to.equal(true)
+        expect(claims(host)).to.deep.equal([
+          ['a', 'mounted', undefined],
+          ['b', 'mounted', undefined],
+        ])
+        const told = host.events.filter(({ kind }) => kind === 'stale')
+        expect(told.map(({ allocId, message }) => [allocId, message])).to.deep.equal([
+          ['a', `${path}: nothing is mounted at ${path}`],
+        ])
+      }),
+    )
+
+  it(
+    'that somebody else has unmounted can be unmounted',
+    story(async (plugin, open) => {
+      const host = await open()
+      const { path } = await host.manager.mount(use('a'))
+      plugin.lose(path)
+      await ready(host)
+      await host.manager.unmount(use('a'))
+      expect([host.manager.list(), plugin.published.size, plugin.staged.size]).to.deep.equal([[], 0, 0])
     }),
   )
 

@@ -44,6 +44,7 @@ const burst: fc.Arbitrary<Burst> = fc.record({
   }),
   pluginLeavesAt: sometimes(3),
   dies: fc.option(fc.nat(2), { freq: 2, nil: undefined }),
+  losesAt: sometimes(4),
   hostDies: fc.option(
     fc.record({ at: fc.integer({ min: 1, max: 80 }), when: fc.constantFrom('before' as const, 'after' as const) }),
     { freq: 2, nil: undefined },

@@ -3,12 +3,12 @@ import { checkRequest } from '../../../lib/csi/check-request.js'
 import type { CsiClient } from '../../../lib/csi/client.js'
 import type { VolumeHealth } from '../../../lib/csi/messages/health.js'
 import { PlugstreamError } from '../../../lib/errors.js'
-import type { VolumePorts } from '../../../lib/volume/ports.js'
+import type { VolumeFiles, VolumePorts } from '../../../lib/volume/ports.js'
 import { PluginHalves } from '../../../lib/volume/plugin-halves.js'
 import { VolumeReports } from '../../../lib/volume/volume-reports.js'
 import type { MountedVolume, MountRequest, SecretsRequest, VolumeRef } from '../../../lib/volume/volume.js'
 import { gate } from '../../fakes/fake-store.js'
-import { fakeHost, FakePlugin, hostRoot, rpcFailure, type FakeHost } from '../../fakes/fake-volumes.js'
+import { fakeHost, FakePlugin, fakePorts, hostRoot, rpcFailure, type FakeHost } from '../../fakes/fake-volumes.js'
 import { failureOf, refused, settled } from './support.js'
 
 const ref = { plugin: 'disk', volumeId: 'v1' }
@@ -70,7 +70,7 @@ const withVolume =
     const host = await fakeHost(plugin, new Map(), { client: () => plugin.reporting, check: checkRequest, ...over })
     const { ports, operations, manager } = host
     const halves = new PluginHalves(ports, operations)
-    const reports = new VolumeReports(ports, operations, halves, (given) => manager.find(given))
+    const reports = new VolumeReports(ports, operations, halves, manager)
     try {
       await tell(plugin, reports, await manager.mount({ ...request, ...mount }), host)
     } finally {
@@ -107,7 +107,7 @@ describe('the usage of a mounted volume', () => {
       return { ...info, options: { ...info.options, containerMountPoint: '/local/csi' } }
     }
     const halves = new PluginHalves({ ...host.ports, ready }, host.operations)
-    const reports = new VolumeReports(host.ports, host.operations, halves, (given) => host.manager.find(given))
+    const reports = new VolumeReports(host.ports, host.operations, halves, host.manager)
     const { path } = await host.manager.mount(request)
     plugin.answers.nodeGetVolumeStats = () => ({ usage: [] })
     await reports.stats(ref)
@@ -231,6 +231,44 @@ describe('the health of a mounted volume', () => {
         })
       }),
     )
+
+  it(
+    'is bad where somebody else has unmounted it, from then on, for each use of it',
+    withVolume(async (plugin, reports, { path }, { manager }) => {
+      await manager.mount({ ...request, allocId: 'b' })
+      plugin.answers = { nodeGetVolumeHealth: () => ({ volumeHealth: well }) }
+      expect(await reports.health(ref)).to.deep.equal(well)
+      plugin.lose(path)
+      const lost = { status: 'INACCESSIBLE', reason: 'NotMounted', message: `nothing is mounted at ${path}` }
+      for (const _ of ['first', 'again'])
+        expect(await reports.health(ref)).to.deep.equal({ healthy: false, problems: [lost] })
+      const phases = manager.list().flatMap(({ claims }) => claims.map(({ phase }) => phase))
+      expect(phases).to.deep.equal(['stale', 'mounted'])
+      await manager.mount(request)
+      expect(await reports.health(ref)).to.deep.equal(well)
+    }),
+  )
+
+  for (const [what, over, mount] of [
+    [
+      'a block device, for which no mount is promised',
+      {},
+      { access: { kind: 'block', accessMode: 'SINGLE_NODE_WRITER' } },
+    ],
+    ['a directory of a plugin that may not mount', { expectsMounts: false }, {}],
+    ['a place where mounts cannot be seen', { mounts: () => Promise.resolve(undefined) }, {}],
+  ] as [string, Partial<VolumeFiles>, Partial<MountRequest>][])
+    it(`does not miss a mount of ${what}`, async () => {
+      const { files } = fakePorts(new FakePlugin(), new Map())
+      await withVolume(
+        async (plugin, reports, { path }) => {
+          plugin.lose(path)
+          expect(await reports.health(ref)).to.deep.equal(well)
+        },
+        { files: { ...files, mounts: () => Promise.resolve([]), expectsMounts: false, ...over } },
+        mount,
+      )()
+    })
 
   it(
     'has the problems that the plugin tells of before those the host sees',

@@ -28,6 +28,8 @@ export interface Burst {
   pluginLeavesAt: number | undefined
   /** The volume whose file system dies in the midst of it. */
   dies: number | undefined
+  /** When somebody else unmounts something. */
+  losesAt: number | undefined
   hostDies: Death | undefined
   hostClosesAt: number | undefined
   /** What becomes of a host that outlives all that is asked of it. */
@@ -94,7 +96,18 @@ export class World implements AsyncDisposable {
   }
 
   async play(burst: Burst): Promise<void> {
-    const { wishes, faults, hangs, saveFails, pluginLeavesAt, dies, hostDies, hostClosesAt, end: lastly } = burst
+    const {
+      wishes,
+      faults,
+      hangs,
+      saveFails,
+      pluginLeavesAt,
+      dies,
+      losesAt,
+      hostDies,
+      hostClosesAt,
+      end: lastly,
+    } = burst
     const host = await this.#opened()
     for (const { rpc, outcome, isDone } of faults)
       this.#plugin.fail(rpc, (_, effect) => {
@@ -111,6 +124,7 @@ export class World implements AsyncDisposable {
     for (let turn = 0; left > 0 && !this.#mortal.isDead; turn++) {
       for (const { at, end } of ends) if (at === turn) end()
       if (turn === pluginLeavesAt) this.#plugin.leave()
+      if (turn === losesAt) this.#lose()
       if (turn === 10 && dies !== undefined) {
         this.#plugin.kill(`v${dies}`)
         host.manager.pluginReady('disk')
@@ -152,8 +166,12 @@ export class World implements AsyncDisposable {
   /** What happens to the machine while there is no host. */
   #change({ machine, pluginHasRecord }: Burst): void {
     if (machine === 'starts anew') return this.#plugin.reboot(pluginHasRecord)
+    if (machine === 'loses a mount') this.#lose()
+  }
+
+  #lose(): void {
     const [path] = this.#plugin.published.keys()
-    if (machine === 'loses a mount' && path !== undefined) this.#plugin.lose(path)
+    if (path !== undefined) this.#plugin.lose(path)
   }
 
   async #opened(): Promise<FakeHost> {
@@ -201,7 +219,10 @@ export class World implements AsyncDisposable {
     // What is dead is told, and made anew for who asks for it.
     manager.pluginReady('disk')
     const isFound = (): boolean =>
-      claims().every(({ phase, path }) => phase === 'stale' || !this.#plugin.pathStates.has(path))
+      claims().every(
+        ({ phase, path }) =>
+          phase === 'stale' || (this.#plugin.published.has(path) && !this.#plugin.pathStates.has(path)),
+      )
     await this.#until(
       () => isQuiet() && isFound(),
       () => `${JSON.stringify([...this.#plugin.pathStates.keys()])} not found dead`,
