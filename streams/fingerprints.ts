@@ -25,23 +25,28 @@ import type { Connection, PluginInstance } from './values.js'
 export interface FingerprintPorts {
   /** Unix ms. */
   now: () => number
+  /** A plugin that has shown to be another than it was read to be: each of its instances is read again at once. */
+  outdated$: Observable<Pick<PluginInfo, 'type' | 'name'>>
 }
 
 /**
  * Instances flow in; what each can do flows out, when something in it changes. A healthy fingerprint was read over the connection that
  * is healthy now; an unhealthy one keeps what was last known, and nothing flows before something is. Read again after every
- * reconnect and every `fingerprintIntervalMs`. The last one of an instance is unhealthy and `final`.
+ * reconnect, when it is outdated, and every `fingerprintIntervalMs`. The last one of an instance is unhealthy and `final`.
  */
 export function fingerprints(
   instance$: Observable<PluginInstance>,
-  { now }: FingerprintPorts,
+  { now, outdated$ }: FingerprintPorts,
   timing: Pick<Timing, 'fingerprintIntervalMs' | 'unhealthyBeatMs'>,
 ): Observable<PluginFingerprint> {
   return instance$.pipe(
     mergeMap(({ ref, plugin$, state$, gone$ }) => {
+      const ask$ = outdated$.pipe(filter(({ type, name }) => type === ref.type && name === ref.name))
       const reading$ = state$.pipe(
         switchMap(({ healthy, description, connection }) =>
-          healthy && connection ? readings(connection, ref.type, timing) : of<Reading>({ healthy: false, description }),
+          healthy && connection
+            ? readings(connection, ref.type, ask$, timing)
+            : of<Reading>({ healthy: false, description }),
         ),
       )
       // the reading first: where both change in one turn, no new plugin is shown with what was read from the old one
@@ -73,6 +78,7 @@ interface Reading {
 function readings(
   connection: Connection,
   type: PluginType,
+  ask$: Observable<unknown>,
   timing: Pick<Timing, 'fingerprintIntervalMs' | 'unhealthyBeatMs'>,
 ): Observable<Reading> {
   const read = (): Observable<Reading> =>
@@ -83,6 +89,7 @@ function readings(
       catchError((failure: unknown) => of<Reading>({ healthy: false, description: messageOf(failure), failed: true })),
     )
   return poll(read, {
+    ask$,
     pauseMs: (last) => (last?.facts ? timing.fingerprintIntervalMs : timing.unhealthyBeatMs),
   }).pipe(scan((known, reading) => (known.facts && !reading.facts ? known : reading)))
 }

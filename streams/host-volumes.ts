@@ -84,6 +84,8 @@ export interface VolumesInit {
   volumeRoot: (plugin: string) => string
   secrets: GiveSecrets | undefined
   problem: (problem: PlugstreamError) => void
+  /** A plugin has no room for another volume on this node, whatever it was read to have. */
+  isFull: (plugin: string) => void
   closeTimeoutMs: number
 }
 
@@ -150,7 +152,7 @@ export async function openVolumes(init: VolumesInit): Promise<{
   }
 }
 
-function volumePorts({ store, registry, health, clients, volumeRoot, secrets }: VolumesInit): VolumePorts {
+function volumePorts({ store, registry, health, clients, volumeRoot, secrets, isFull }: VolumesInit): VolumePorts {
   const newestHealthy = (type: PluginType, name: string): PluginInfo | undefined =>
     registry.instances(type, name).find((instance) => health.get(instanceKey(instance))?.healthy)
   const made = new Map<string, CsiClient>()
@@ -175,6 +177,7 @@ function volumePorts({ store, registry, health, clients, volumeRoot, secrets }: 
       made.set(what, client)
       return client
     },
+    isFull,
     checkAccess,
     check: checkRequest,
     secrets: async (request, signal) => {

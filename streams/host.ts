@@ -106,6 +106,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   const taskEvent$ = new Subject<TaskEvent>()
   const restart$ = new Subject<RestartRequest>()
   const note$ = new Subject<TaskNote>()
+  const outdated$ = new Subject<Pick<PluginInfo, 'type' | 'name'>>()
   const node$ = new ReplaySubject<NodeSnapshot>(1)
   const runners = new Unfinished()
   const unfinished = new Unfinished()
@@ -212,7 +213,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   const apply = (change: RegistryChange): Observable<RegistryEvent | undefined> => defer(() => registry.apply(change))
   const instance$ = connectable(pluginInstances(registry.watch$, { taskState, connection, apply }, timing))
   const health = presentState(healthEvents(instance$, { now }), keyOfEvent, isFinal)
-  const fingerprint = presentState(fingerprints(instance$, { now }, timing), keyOfEvent, isFinal)
+  const fingerprint = presentState(fingerprints(instance$, { now, outdated$ }, timing), keyOfEvent, isFinal)
   const reached = presentState(
     reachedInstances(instance$),
     ({ key }) => key,
@@ -250,6 +251,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     volumeRoot: (plugin) => volumeRootOf(stateDir, 'csi', plugin),
     secrets: init.secrets,
     problem: (problem) => problem$.next(problem),
+    isFull: (name) => outdated$.next({ type: 'csi-node', name }),
     closeTimeoutMs: timing.closeTimeoutMs,
   })
   rest.add(() => volumeWork.close())

@@ -1,7 +1,7 @@
 import { invalidOption, messageOf, PlugstreamError } from '../errors.js'
 import { Again } from './again.js'
 import type { ControllerAnswer, ControllerCall, ControllerRequest } from './controller-call.js'
-import { isNotFound, isUnknown } from './errors.js'
+import { isExhausted, isNotFound, isUnknown } from './errors.js'
 import type { Limits } from './limits.js'
 import type { Operations } from './operations.js'
 import { callKey, callPrefix, decodeCall, encodeCall, type PendingCall } from './pending-call.js'
@@ -119,6 +119,7 @@ export class ControllerCalls {
       } catch (failure) {
         if (isUnknown(failure)) this.#leave(callKey(pending))
         else await this.#forget(pending)
+        if (call === 'controllerPublishVolume' && isExhausted(failure)) this.#ports.isFull(plugin)
         this.#told('failed', pending, messageOf(failure))
         throw failure
       }

@@ -5,6 +5,11 @@ export function isNotFound(thrown: unknown): boolean {
   return thrown instanceof PlugstreamError && thrown.details['grpcCode'] === 'NOT_FOUND'
 }
 
+/** There is no room: of a node, where the call is to bring a volume there. */
+export function isExhausted(thrown: unknown): boolean {
+  return thrown instanceof PlugstreamError && thrown.details['grpcCode'] === 'RESOURCE_EXHAUSTED'
+}
+
 /** The plugin does not advertise the call, so it was not sent. */
 export function isUnsupported(thrown: unknown): boolean {
   return thrown instanceof PlugstreamError && thrown.code === 'ERR_CSI_UNSUPPORTED'

@@ -44,7 +44,12 @@ export class PluginHalves {
       }
     }
     return this.#operations.inPlace(volume.plugin, limits, () =>
-      work({ node, controller, hasController: this.hasController(volume.plugin) }),
+      work({
+        node,
+        controller,
+        hasController: this.hasController(volume.plugin),
+        isFull: () => this.#ports.isFull(volume.plugin),
+      }),
     )
   }
 

@@ -38,6 +38,8 @@ export interface VolumePorts {
   /** Resolves with the newest healthy instance of a plugin, as soon as there is one. */
   ready: (type: PluginType, plugin: string, signal: AbortSignal) => Promise<PluginInfo>
   client: (type: PluginType, plugin: string) => CsiClient
+  /** Hears that a plugin has no room for another volume on this node. */
+  isFull: (plugin: string) => void
   /** Fails with ERR_OPTION_INVALID where an access cannot be sent. */
   checkAccess: (access: VolumeAccess, field: string) => void
   /** Fails with ERR_OPTION_INVALID naming the field where a request cannot be sent. */

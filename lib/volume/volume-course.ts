@@ -1,4 +1,5 @@
 import { attach, detach, type ControllerPlugin } from './attach-steps.js'
+import { isExhausted } from './errors.js'
 import type { HeldVolume } from './held-volume.js'
 import type { Limits } from './limits.js'
 import { publish, stage, unpublish, unstage, type NodePlugin } from './node-steps.js'
@@ -11,6 +12,8 @@ export interface VolumePlugin {
   hasController: boolean
   /** Asked for where it is needed; waits until it is there. */
   controller: (limits: Limits) => Promise<ControllerPlugin>
+  /** Told that it has no room for the volume on this node. */
+  isFull: () => void
 }
 
 /**
@@ -30,10 +33,15 @@ export class VolumeCourse {
   }
 
   async up(claim: Claim, limits: Limits): Promise<void> {
-    await this.#attach(limits)
-    await this.#stage(limits)
-    await publish(this.#plugin.node, this.#volume.record, claim, limits)
-    this.#volume.published(claim)
+    try {
+      await this.#attach(limits)
+      await this.#stage(limits)
+      await publish(this.#plugin.node, this.#volume.record, claim, limits)
+      this.#volume.published(claim)
+    } catch (failure) {
+      if (isExhausted(failure)) this.#plugin.isFull()
+      throw failure
+    }
   }
 
   /** Ends the use of a claim that was let go of. Once it was the last, the rest is to follow. */

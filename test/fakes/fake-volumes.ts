@@ -319,6 +319,7 @@ export function fakePorts(plugin: FakePlugin, records: Map<string, string>): Vol
       return info(type)
     },
     client: () => plugin.client,
+    isFull: () => undefined,
     checkAccess: () => undefined,
     check: () => undefined,
     secrets: async ({ secretsRef }) => ({ password: `of ${secretsRef}` }),

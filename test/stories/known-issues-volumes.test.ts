@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { NEVER } from 'rxjs'
+import { filter, firstValueFrom, NEVER } from 'rxjs'
 import type { PluginScript } from '../testing/plugin-script.js'
 import { scriptedPlugin, type ScriptedPlugin } from '../testing/scripted-plugin.js'
 import {
@@ -137,7 +137,7 @@ describe('a plugin that is missing', () => {
       const failure = await failureOf(volumes.mount(use, { timeoutMs: 100 }))
       expect(failure).to.include({ code: 'ERR_TIMEOUT', retryable: true })
       expect(failure.message).to.equal(
-        'mounting volume "v1" of plugin "disk": not within 100 ms (waiting for its plugin)',
+        'mounting volume "v1" of plugin "disk": not within 100 ms (waiting for its plugin, which is not registered)',
       )
       expect(states.all).to.deep.equal([[]])
       const plugin = await start(diskTask())
@@ -189,6 +189,29 @@ describe('a volume that is in use', () => {
       await mounted.unmount()
       await volumes.delete(of)
       expect(volumeCalls(plugin)).to.deep.equal([...mounting, ...unmounting, 'DeleteVolume'])
+    }),
+  )
+})
+
+// hetznercloud/csi-driver#240
+describe('a node that has no room for another volume', () => {
+  it(
+    'is asked for its limit at once: it is another than it was read to be',
+    aVolumeStory(async ({ host, volumes, start }) => {
+      const full = { status: 'RESOURCE_EXHAUSTED', message: 'max volumes reached' } as const
+      const plugin = await start(diskTask('node'), {
+        maxVolumes: 8,
+        replies: { NodePublishVolume: [full, full, full, full] },
+      })
+      const limitIs = (limit: number) =>
+        firstValueFrom(host.fingerprint$.pipe(filter(({ node }) => node?.maxVolumes === limit)))
+      await limitIs(8)
+      await plugin.change({ maxVolumes: 3 })
+      const read = limitIs(3)
+      const failure = await failureOf(volumes.mount(use))
+      expect(failure.details).to.include({ grpcCode: 'RESOURCE_EXHAUSTED', attempts: 4 })
+      expect(await read).to.include({ healthy: true })
+      expect(volumes.list()).to.deep.equal([])
     }),
   )
 })

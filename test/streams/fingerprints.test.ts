@@ -26,7 +26,7 @@ const facts: Record<string, PluginFacts> = {
 const gone = registryEvent({ kind: 'deregistered', plugin: newer, current: undefined, reason: 'stopping' })
 
 function fingerprintsOf(instance$: Observable<PluginInstance>): Observable<PluginFingerprint> {
-  return fingerprints(instance$, { now: () => 7 }, defaultTiming)
+  return fingerprints(instance$, { now: () => 7, outdated$: NEVER }, defaultTiming)
 }
 
 /** A healthy state over a connection of which these facts are read. */
@@ -98,7 +98,7 @@ describe('fingerprints', () => {
         throw new Error('no time')
       }
       const instance = pluginInstance({ state$: lasting(reading(() => cold('-a', facts))) })
-      expectObservable(fingerprints(cold('-i', { i: instance }), { now }, defaultTiming)).toBe(
+      expectObservable(fingerprints(cold('-i', { i: instance }), { now, outdated$: NEVER }, defaultTiming)).toBe(
         '--#',
         undefined,
         new Error('no time'),
@@ -117,6 +117,45 @@ describe('fingerprints', () => {
       expectSubscribed(plugin, '  -^-!')
       expectSubscribed(read, '    -^-!')
     }))
+
+  describe('a plugin that is outdated', () => {
+    const outdated = {
+      x: { type: 'csi-node', name: plugin.name },
+      o: { type: 'csi-node', name: 'other' },
+      c: { type: 'csi-controller', name: plugin.name },
+    } as const
+    /** Facts that are others at each reading, of which each takes a frame. */
+    const told = (
+      asks: string,
+      state: string,
+      unsubscribe: string,
+      expected: string,
+      subscribed = [unsubscribe],
+    ): void =>
+      marbles(({ cold, hot, expectObservable, expectSubscribed }) => {
+        const limits = [undefined, 8, 7, 6, 5]
+        let readings = 0
+        const fingerprint = () =>
+          cold('-f', {
+            f: pluginFacts({ node: { id: 'n', names: [], unknown: [], maxVolumes: limits[++readings] ?? 0 } }),
+          })
+        const states = { h: reading(fingerprint), n: nobodyThere() }
+        const asked = hot(asks, outdated)
+        const instance = pluginInstance({ state$: cold(state, states) })
+        const limit$ = fingerprints(lasting(instance), { now: () => 7, outdated$: asked }, defaultTiming).pipe(
+          map(({ healthy, node }) => `${healthy ? '' : '-'}${node?.maxVolumes ?? ''}`),
+        )
+        expectObservable(limit$, unsubscribe).toBe(expected, { a: '8', b: '7', c: '6', A: '-8' })
+        expectSubscribed(asked, ...subscribed)
+      })
+
+    it('is read again at once, and other plugins are not', () => told('---x-o-c-', 'h', '^--------!', '-a--b'))
+
+    it('is read once more after a reading that is under way', () => told('---xx', 'h', '^-------!', '-a--bc'))
+
+    it('is not read while nobody is there, and once when it is back', () =>
+      told('---xx', 'h-n---h', '^---------!', '-aA----b', ['^-!', '------^---!']))
+  })
 
   describe('an unhealthy instance', () => {
     it('has none before something was read', () =>

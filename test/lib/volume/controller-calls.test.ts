@@ -156,6 +156,21 @@ describe('a call of a controller', () => {
     }),
   )
 
+  it('tells that the node is full where an attachment fails so, and only then', async () => {
+    const controller = new FakeController()
+    const full: string[] = []
+    const { calls, close } = await open(controller, { isFull: (plugin) => void full.push(plugin) })
+    const exhausted = rpcFailure('RESOURCE_EXHAUSTED')
+    controller.will('controllerPublishVolume', rpcFailure('INTERNAL'), exhausted)
+    controller.will('createSnapshot', exhausted)
+    await failureOf(calls.make('controllerPublishVolume', attach))
+    await failureOf(calls.make('createSnapshot', { plugin: 'disk', name: 's', sourceVolumeId: 'v1' }))
+    expect(full).to.deep.equal([])
+    await failureOf(calls.make('controllerPublishVolume', attach))
+    expect(full).to.deep.equal(['disk'])
+    await close()
+  })
+
   it(
     'is done by NOT_FOUND where it deletes: there is nothing of it any more',
     withController(async (controller, { calls, events }) => {

@@ -201,6 +201,27 @@ describe('the volume manager', () => {
     await host.close()
   })
 
+  for (const rpc of ['ControllerPublishVolume', 'NodeStageVolume', 'NodePublishVolume'])
+    it(`tells that the node is full where ${rpc} says so, when it is mounted and when it is settled`, async () => {
+      const plugin = new FakePlugin()
+      const full: string[] = []
+      const records = new Map<string, string>()
+      const isFull = (name: string): void => void full.push(name)
+      const host = await fakeHost(plugin, records, { isFull })
+      plugin.fail(rpc, rpcFailure('INTERNAL'), rpcFailure('RESOURCE_EXHAUSTED', 'unknown'))
+      await failureOf(host.manager.mount(request()))
+      expect(full).to.deep.equal([])
+      await failureOf(host.manager.mount(request()))
+      expect(full).to.deep.equal(['disk'])
+      await host.manager.mount(request())
+      await host.close()
+      const reopened = await fakeHost(plugin, records, { isFull })
+      plugin.fail(rpc, rpcFailure('RESOURCE_EXHAUSTED', 'unknown'))
+      reopened.manager.pluginReady('disk')
+      await until(() => full.length === 2)
+      await reopened.close()
+    })
+
   it(
     'refuses another kind of use of a volume that is staged, since there is one staging path a volume',
     withFake(async (plugin, { manager }) => {
