@@ -154,3 +154,8 @@ export const volumeUndoMs = 10_000
 /** Pause before a volume that could not be brought to where it should be is tried again; doubles up to the second figure. */
 export const volumeRetryMs = 1_000
 export const volumeRetryMaxMs = 60_000
+
+/** Pause before a container engine that does not answer is asked again. */
+export const engineAgainMs = 500
+/** How long the last words of a container that has ended may take from the engine: some look for them four times a second. */
+export const logDrainMs = 2_000

@@ -2,6 +2,7 @@ import {
   catchError,
   concatWith,
   connect,
+  defaultIfEmpty,
   defer,
   distinctUntilChanged,
   EMPTY,
@@ -53,6 +54,10 @@ export interface RunHandle {
 }
 export interface RunDriver {
   start(spec: TaskSpec, resources: TaskResources): ObservableInput<RunHandle>
+  /**
+   * A run of the very same task that an earlier host has left, where the driver has such: it goes on, and nothing is prepared or started.
+   */
+  adopt?(spec: TaskSpec): ObservableInput<RunHandle | undefined>
 }
 export interface RunPorts extends Omit<HostPorts, 'prepare'> {
   prepare(task: PluginTask): ObservableInput<TaskResources>
@@ -160,13 +165,16 @@ function runTask(
     const work = (doing: Doing<RunHandle>): Observable<Input> => {
       switch (doing.kind) {
         case 'prepare':
-          return preparing(ports, doing.spec)
-        case 'start':
-          begun$ = beginning(driver, doing.spec, doing.resources)
+          begun$ = adopting(driver, doing.spec)
           return begun$.pipe(
-            map((handle): Input => ({ kind: 'began', handle, pid: handle.pid })),
+            map(begun),
+            defaultIfEmpty(undefined),
+            switchMap((input) => (input ? of(input) : preparing(ports, doing.spec))),
             catchError(failed),
           )
+        case 'start':
+          begun$ = beginning(driver, doing.spec, doing.resources)
+          return begun$.pipe(map(begun), catchError(failed))
         case 'run':
           return exiting(doing.handle)
         case 'stop':
@@ -227,6 +235,19 @@ function preparing(ports: RunPorts, spec: TaskSpec): Observable<Input> {
   )
 }
 
+/** Nothing where there is nothing to take over; it is left no more than a start. */
+function adopting(driver: RunDriver, spec: TaskSpec): Observable<RunHandle> {
+  if (!driver.adopt) return EMPTY
+  const adopted$ = defer(() => driver.adopt?.(spec) ?? EMPTY)
+  return adopted$.pipe(
+    first(),
+    mergeMap((handle) => (handle ? of(handle) : EMPTY)),
+    outlive(),
+  )
+}
+
+const begun = (handle: RunHandle): Input => ({ kind: 'began', handle, pid: handle.pid })
+
 /** What has begun when everybody has left must be ended or let go. */
 function beginning(driver: RunDriver, spec: TaskSpec, resources: TaskResources): Observable<RunHandle> {
   return defer(() => driver.start(spec, resources)).pipe(first(), outlive())
@@ -264,9 +285,9 @@ function leave(
   onClose: 'stop' | 'keep',
   ports: RunPorts,
 ): void {
-  if (doing.kind !== 'start' && doing.kind !== 'run' && doing.kind !== 'stop') return
+  if (doing.kind === 'prepare' ? begun$ === EMPTY : !['start', 'run', 'stop'].includes(doing.kind)) return
   const graceMs = spec?.stopGraceMs ?? stopGraceMs
-  const handle$ = doing.kind === 'start' ? begun$.pipe(catchError(() => EMPTY)) : of(doing.handle)
+  const handle$ = !('handle' in doing) ? begun$.pipe(catchError(() => EMPTY)) : of(doing.handle)
   const keeps = onClose === 'keep' && after === undefined
   const work$ = handle$.pipe(
     mergeMap((handle) =>

@@ -17,6 +17,8 @@ export interface TaskSpec extends PluginTask {
 export interface TaskExit {
   code: number | null
   signal: string | null
+  /** Where more is known: `out of memory`. Told as the reason of the exit. */
+  reason?: string
 }
 
 /** One run of a task. */
@@ -39,7 +41,7 @@ export interface TaskHandle {
 export interface TaskDriver {
   /**
    * Resolves once the run has begun.
-   * @throws ERR_TASK_SPAWN where it cannot begin.
+   * @throws ERR_TASK_SPAWN where it cannot begin, ERR_CONTAINER where it cannot have its container.
    */
   start(spec: TaskSpec, resources: TaskResources): Promise<TaskHandle>
 }

@@ -1,4 +1,4 @@
-import { mkdtemp, mkdir, open, rmdir, unlink, type FileHandle } from 'node:fs/promises'
+import { mkdtemp, mkdir, open, rmdir, stat, unlink, type FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { escapePathPart } from '../path-escape.js'
@@ -18,6 +18,27 @@ export interface TaskLogPaths {
 export function taskLogPaths(logDir: string, task: TaskRef): TaskLogPaths {
   const stem = join(logDir, escapePathPart(task.allocId), escapePathPart(task.taskName))
   return { stdout: `${stem}.stdout.log`, stderr: `${stem}.stderr.log` }
+}
+
+/**
+ * Opens the two log files of a task for who writes them in its place. `writtenAt`: when they were last written to, Unix ms; 0 where they
+ * are new.
+ */
+export async function openTaskLogs(
+  task: TaskRef,
+  logDir: string | undefined,
+  maxBytes: number,
+): Promise<{ sinks: { stdout: LogFile; stderr: LogFile }; writtenAt: number }> {
+  const paths = logDir === undefined ? undefined : taskLogPaths(logDir, task)
+  const stats = await Promise.all(Object.values(paths ?? {}).map((path: string) => stat(path).catch(() => undefined)))
+  const stdout = await LogFile.open(paths?.stdout, maxBytes)
+  try {
+    const stderr = await LogFile.open(paths?.stderr, maxBytes)
+    return { sinks: { stdout, stderr }, writtenAt: Math.max(0, ...stats.map((found) => found?.mtimeMs ?? 0)) }
+  } catch (failure) {
+    await stdout.close()
+    throw failure
+  }
 }
 
 const chunkBytes = 65_536
@@ -54,6 +75,13 @@ export class LogFile {
   /** For the task to write to. */
   get fd(): number {
     return this.#file.fd
+  }
+
+  /** Writes for a task that cannot do so itself; nothing once closed. */
+  async append(bytes: Uint8Array): Promise<void> {
+    if (this.#closed) return
+    await this.#file.appendFile(bytes)
+    await this.trim()
   }
 
   /** Trims the file if it is over its size. Joins a trim in flight. */

@@ -78,8 +78,9 @@ function decide<Handle>(
   }
 }
 
-function exitWords({ code, signal }: TaskExit): string {
-  return signal === null ? `exited with code ${code}` : `ended by ${signal}`
+function exitWords({ code, signal, reason }: TaskExit): string {
+  const how = signal === null ? `exited with code ${code}` : `ended by ${signal}`
+  return reason === undefined ? how : `${how}, ${reason}`
 }
 
 /** Nothing is left of the run: what was to come after it comes. */

@@ -22,7 +22,7 @@ export function step<Handle>(run: TaskRun<Handle>, input: RunInput<Handle>, mome
       if (run.after) return goOn(quiet(run), moment)
       return { ...quiet(run), doing: { kind: 'start', spec: doing.spec, resources: input.resources } }
     case 'began':
-      return doing.kind === 'start' ? began(run, input, moment) : run
+      return doing.kind === 'start' || doing.kind === 'prepare' ? began(run, input, moment) : run
     case 'failed':
       if (doing.kind !== 'prepare' && doing.kind !== 'start') return run
       return goOn(run.after ? quiet(run) : ended(run, noExit, moment, input.message), moment)

@@ -11,6 +11,7 @@ const notStages = [
   'host',
   'registry',
   'main',
+  'docker',
   'outlets',
   'present-state',
   'index',
@@ -37,6 +38,7 @@ const homes: Readonly<Record<string, RegExp>> = {
   keyv: /^lib\/store\//,
   '@keyv/sqlite': /^lib\/store\//,
   debug: /^lib\/log\.ts$/,
+  dockerode: /^lib\/docker\//,
 }
 
 /** Where the words of a noun are: its types, and the pure functions that name a value of them (`instanceKey`, `taskKey`). */

@@ -19,6 +19,8 @@ export interface TaskDriverHarness {
   task?(script: string): TaskSpec
   /** Whether any process that has these words among its arguments is alive. Default: looks among the processes of this host. */
   isAlive?(words: string): Promise<boolean>
+  /** What a task has started ends with it, as in a container. Default: it may live on until the task is stopped. */
+  endsTogether?: boolean
 }
 
 /**
@@ -29,7 +31,7 @@ export interface TaskDriverHarness {
  * taskDriverSuite({ describe, it }, 'my driver', { make: async () => ({ driver: myDriver(), directory: await scratch() }) })
  */
 export function taskDriverSuite(runner: SuiteRunner, name: string, harness: TaskDriverHarness): void {
-  const { task = shellTask, isAlive = isAliveHere } = harness
+  const { task = shellTask, isAlive = isAliveHere, endsTogether = false } = harness
 
   const row = (title: string, body: (self: Scene) => Promise<void>): void => {
     runner.it(title, async () => {
@@ -149,7 +151,7 @@ export function taskDriverSuite(runner: SuiteRunner, name: string, harness: Task
       await self.ready(handle)
       await writeFile(join(self.directory, 'go'), '')
       deepEqual(await handle.exit, { code: 0, signal: null })
-      ok(await isAlive(words))
+      equal(await isAlive(words), !endsTogether)
       deepEqual(await handle.stop(10_000), { code: 0, signal: null })
       ok(!(await isAlive(words)))
     })

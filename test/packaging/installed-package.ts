@@ -21,7 +21,7 @@ export const manifestOf = (directory: string): Manifest =>
   JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8')) as Manifest
 
 /**
- * The packed package, installed in a directory of its own with the packages it depends on, the types of Node, and nothing else: what it
+ * The packed package, installed in a directory of its own with the packages it depends on or may, the types of Node, and nothing else: what it
  * imports besides is not there. No registry is asked.
  */
 export class InstalledPackage {
@@ -40,7 +40,8 @@ export class InstalledPackage {
     const home = join(directory, 'node_modules/plugstream')
     mkdirSync(home, { recursive: true })
     await exec('tar', ['-xzf', join(directory, tarball.filename), '-C', home, '--strip-components=1'])
-    for (const name of [...Object.keys(manifestOf(home).dependencies ?? {}), '@types/node']) {
+    const { dependencies, peerDependencies } = manifestOf(home)
+    for (const name of [...Object.keys({ ...dependencies, ...peerDependencies }), '@types/node']) {
       mkdirSync(dirname(join(directory, 'node_modules', name)), { recursive: true })
       symlinkSync(join(root, 'node_modules', name), join(directory, 'node_modules', name))
     }

@@ -1,0 +1,317 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import { merge, of, Subject, tap } from 'rxjs'
+import { hostpathCommand } from '../../examples/hostpath-driver/command.js'
+import type { TaskHandle } from '../../lib/task/driver.js'
+import { taskLogPaths } from '../../lib/task/log-file.js'
+import type { TaskOrder } from '../../lib/task/task-spec.js'
+import type { TaskEvent, TaskMount, TaskResources } from '../../lib/task/task.js'
+import {
+  containerLabels,
+  dockerDriver,
+  dockerTaskEvents,
+  type ContainerTask,
+  type DockerDriver,
+} from '../../streams/docker.js'
+import { openHost } from '../../streams/host.js'
+import type { PluginHost } from '../../streams/plugin-host.js'
+import { runTasks } from '../../streams/run-tasks.js'
+import { Recording } from '../stories/recording.js'
+import { mountsBelow, unmountBelow } from './mounts.js'
+import { image, needsContainers, Podman } from './podman.js'
+
+type Started = Extract<TaskEvent, { kind: 'started' }>
+
+const nothing: TaskResources = { socketPath: '', env: {}, mounts: [] }
+const sources = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
+const seen = (path: string, more: Partial<TaskMount> = {}): TaskMount => ({
+  hostPath: path,
+  taskPath: path,
+  readonly: false,
+  propagation: 'private',
+  ...more,
+})
+
+describe('containers of an engine', function () {
+  this.timeout(60_000)
+  let podman: Podman
+  let directory: string
+  let driver: DockerDriver
+
+  before(async function () {
+    needsContainers(this)
+    podman = await Podman.start()
+  })
+  after(() => (podman as Podman | undefined)?.[Symbol.asyncDispose]())
+
+  beforeEach(() => {
+    directory = realpathSync(mkdtempSync(join(tmpdir(), 'ps-')))
+    driver = driverOf(directory)
+  })
+  afterEach(async () => {
+    await driver.collect([])
+    expect(await podman.docker.listContainers({ all: true })).to.deep.equal([])
+    unmountBelow(directory)
+    rmSync(directory, { recursive: true })
+  })
+
+  const driverOf = (hostId: string): DockerDriver =>
+    dockerDriver({ hostId, docker: podman.docker, logDir: join(directory, 'logs') })
+
+  const shell = (script: string, container: Partial<ContainerTask['container']> = {}): ContainerTask => ({
+    allocId: 'a',
+    taskName: 't',
+    isolation: 'image',
+    command: ['/bin/sh', '-c', script],
+    container: { image, network: 'none', ...container },
+  })
+
+  /** What a container says until it ends by itself. */
+  async function said(task: ContainerTask, by = driver): Promise<string> {
+    const handle = await by.start(task, nothing)
+    try {
+      await handle.exit
+      return await handle.tail('stdout', 100_000)
+    } finally {
+      await handle.stop(0)
+      handle.release()
+    }
+  }
+
+  /** The state directory of a host whose mounts go both ways. */
+  function sharedDirectory(): string {
+    const stateDir = join(directory, 'state')
+    mkdirSync(stateDir)
+    execFileSync('mount', ['--bind', stateDir, stateDir])
+    execFileSync('mount', ['--make-shared', stateDir])
+    return stateDir
+  }
+
+  const hostpath = (): ContainerTask => {
+    mkdirSync(join(directory, 'volumes'), { recursive: true })
+    return {
+      allocId: 'files-1',
+      taskName: 'driver',
+      isolation: 'image',
+      command: hostpathCommand({ name: 'files', 'node-id': 'here', 'state-dir': join(directory, 'volumes') }),
+      cwd: sources,
+      csiPlugin: { id: 'files', type: 'monolith' },
+      container: {
+        image,
+        network: 'none',
+        privileged: true,
+        mounts: [seen(sources, { readonly: true }), seen(join(directory, 'volumes'))],
+      },
+    }
+  }
+
+  async function withHost(
+    stateDir: string,
+    task: ContainerTask,
+    onClose: 'stop' | 'keep',
+    tell: (story: { host: PluginHost; tasks: Recording<TaskEvent>; order$: Subject<TaskOrder> }) => Promise<void>,
+  ): Promise<void> {
+    const order$ = new Subject<TaskOrder>()
+    const told$ = new Subject<TaskEvent>()
+    const tasks = new Recording(told$)
+    const host = await openHost({
+      stateDir,
+      task$: (ports) => runTasks(merge(of(task), order$), driver, ports, { onClose }).pipe(tap(told$)),
+    })
+    try {
+      await tell({ host, tasks, order$ })
+    } finally {
+      await host.close()
+      tasks.stop()
+    }
+  }
+
+  const healthy = (host: PluginHost): Promise<unknown> =>
+    host.waitFor('csi-node', 'files', { healthy: true, timeoutMs: 30_000 })
+
+  it('mount volumes that the host and other containers see, and that outlive the container of the plugin', async () => {
+    const stateDir = sharedDirectory()
+    await withHost(stateDir, hostpath(), 'stop', async ({ host, tasks, order$ }) => {
+      await healthy(host)
+      const { volume } = await host.volumes.create({
+        plugin: 'files',
+        name: 'data',
+        volumeCapabilities: [{ kind: 'mount', accessMode: 'SINGLE_NODE_WRITER' }],
+      })
+      const of = { plugin: 'files', volumeId: volume.volumeId }
+      const mounted = await host.volumes.mount({ ...of, volumeContext: volume.volumeContext, allocId: 'web-1' })
+      const points = mountsBelow(stateDir).map(({ path }) => path)
+      expect(points).to.include(mounted.path)
+      writeFileSync(join(mounted.path, 'first'), 'before')
+
+      const data = seen(mounted.path, { taskPath: '/data' })
+      const script = 'cat /data/first; while [ ! -e /data/second ]; do sleep 0.05; done; cat /data/second'
+      const reader = await driver.start({ ...shell(script, { mounts: [data] }), allocId: 'web-1' }, nothing)
+      try {
+        const filters = { label: ['plugstream.alloc=files-1'] }
+        const [plugin] = await podman.docker.listContainers({ filters })
+        tasks.skip()
+        order$.next({ order: 'restart', allocId: 'files-1', taskName: 'driver' })
+        await tasks.until(({ kind }) => kind === 'started')
+        const gone: unknown = await podman.docker
+          .getContainer(plugin!.Id)
+          .inspect()
+          .catch((failure: unknown) => failure)
+        expect(gone).to.have.property('statusCode', 404)
+        expect(mountsBelow(stateDir).map(({ path }) => path)).to.include(mounted.path)
+        await healthy(host)
+
+        writeFileSync(join(mounted.path, 'second'), ' and after')
+        expect(await reader.exit).to.deep.equal({ code: 0, signal: null })
+        expect(await reader.tail('stdout', 100)).to.equal('before and after')
+        expect(await said({ ...shell('cat /data/second', { mounts: [data] }), allocId: 'web-2' })).to.equal(
+          ' and after',
+        )
+      } finally {
+        await reader.stop(0)
+        reader.release()
+      }
+      await mounted.unmount()
+      expect(mountsBelow(stateDir)).to.deep.equal([])
+      await host.volumes.delete(of)
+    })
+  })
+
+  it('go on without their host, and are taken over by the next, whose plugin was healthy all the time', async () => {
+    const stateDir = sharedDirectory()
+    let pid: number | undefined
+    const task = hostpath()
+    await withHost(stateDir, task, 'keep', async ({ host, tasks }) => {
+      await healthy(host)
+      pid = (await tasks.until((event): event is Started => event.kind === 'started')).pid
+    })
+    expect(pid).to.be.a('number')
+    await withHost(stateDir, task, 'stop', async ({ host, tasks }) => {
+      const health = new Recording(host.health$)
+      await tasks.until(({ kind }) => kind === 'started')
+      await healthy(host)
+      expect(tasks.all.map(({ kind }) => kind)).to.deep.equal(['prestart', 'started'])
+      expect(tasks.all[1]).to.include({ pid })
+      health.stop()
+      expect(health.all.map(({ reason }) => reason).filter((reason) => reason !== 'ready' && reason !== 'unknown')).to
+        .be.empty
+    })
+    const log = readFileSync(taskLogPaths(join(directory, 'logs'), task).stdout, 'utf8')
+    expect(log).to.match(/it listens on[^]*SIGTERM: finishing/)
+  })
+
+  it('are replaced where their task was changed while the host was away', async () => {
+    const left = await driver.start(shell('trap "exit 0" TERM; while :; do sleep 0.05; done'), nothing)
+    left.release()
+    expect(await driverOf(directory).adopt(shell('exit 1'))).to.equal(undefined)
+    expect(await podman.docker.listContainers({ all: true })).to.deep.equal([])
+  })
+
+  it('are collected by their own host where nobody wants them, and by no other', async () => {
+    const script = 'while :; do sleep 0.05; done'
+    const handles: TaskHandle[] = []
+    for (const allocId of ['wanted', 'stray']) handles.push(await driver.start({ ...shell(script), allocId }, nothing))
+    handles.forEach((handle) => handle.release())
+    expect(await driverOf('another').collect([])).to.deep.equal([])
+    expect(await driver.collect([{ allocId: 'wanted', taskName: 't' }])).to.deep.equal([
+      { allocId: 'stray', taskName: 't' },
+    ])
+    const [adopted, ...more] = await Promise.all(
+      ['wanted', 'stray'].map((allocId) => driver.adopt({ ...shell(script), allocId })),
+    )
+    expect(more).to.deep.equal([undefined])
+    await adopted!.stop(0)
+    adopted!.release()
+  })
+
+  it('have the user, the capabilities, the devices and the limits that their task asks for', async () => {
+    const status =
+      'while read -r name value rest; do case $name in Uid:|CapBnd:) echo $name $value;; esac; done < /proc/self/status'
+    const plain = await said(shell(status))
+    expect(plain).to.match(/^Uid: 0$/m)
+    const settings = { user: '1234:1234', capabilities: ['SYS_ADMIN'], devices: ['/dev/fuse'] }
+    const asking = shell(`${status}; test -c /dev/fuse && echo fuse`, settings)
+    const given = await said({ ...asking, allocId: 'b' })
+    expect(given)
+      .to.match(/^Uid: 1234$/m)
+      .and.match(/^fuse$/m)
+    const has = (text: string): boolean => ((BigInt(`0x${/CapBnd: (\S+)/.exec(text)?.[1]}`) >> 21n) & 1n) === 1n
+    expect([has(plain), has(given)]).to.deep.equal([false, true])
+  })
+
+  it('are ended where they need more memory than they may have', async () => {
+    const task = shell('', { memoryBytes: 48 * 2 ** 20 })
+    const greedy = 'const all = []; for (;;) all.push(Buffer.alloc(1e6, 1))'
+    const handle = await driver.start({ ...task, command: [process.execPath, '-e', greedy] }, nothing)
+    expect(await handle.exit).to.include({ code: null, signal: 'SIGKILL' })
+    await handle.stop(0)
+    handle.release()
+  })
+
+  it('do not start where what they mount would be seen by nobody, and say what to do', async () => {
+    const plain = join(directory, 'plain')
+    mkdirSync(plain)
+    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', plain])
+    execFileSync('mount', ['--make-private', plain])
+    const mounts = [seen(plain, { propagation: 'bidirectional' })]
+    const failure: unknown = await driver
+      .start(shell('exit 0'), { ...nothing, mounts })
+      .catch((error: unknown) => error)
+    expect(failure).to.include({ code: 'ERR_CONTAINER' })
+    expect((failure as Error).message).to.include(`mount --make-rshared ${plain}`)
+  })
+
+  it('say which image there is not, and why it cannot be had', async () => {
+    for (const [pull, words] of [
+      ['never', 'not to be pulled'],
+      ['missing', 'pulling it failed'],
+    ] as const) {
+      const task = shell('exit 0', { image: 'localhost:1/no/such:1', pull })
+      const failure: unknown = await driver.start(task, nothing).catch((error: unknown) => error)
+      expect(failure).to.include({ code: 'ERR_CONTAINER' })
+      expect((failure as Error).message)
+        .to.include('localhost:1/no/such:1')
+        .and.include(words)
+    }
+  })
+
+  it('that somebody else runs tell of themselves, also of what happened while the engine was away', async () => {
+    const task = { allocId: 'a', taskName: 't', isolation: 'image', csiPlugin: { id: 'files', type: 'node' } } as const
+    const events = new Recording(dockerTaskEvents(podman.docker, { hostId: 'elsewhere' }))
+    const kinds = (): string[] => events.all.map(({ kind }) => kind)
+    const run = async (script: string, hostId: string): Promise<void> => {
+      const container = await podman.docker.createContainer({
+        Image: image,
+        Entrypoint: ['/bin/sh', '-c', script],
+        Labels: containerLabels(hostId, task),
+        HostConfig: { NetworkMode: 'none', Mounts: [{ Type: 'bind', Source: directory, Target: '/shared' }] },
+      })
+      ids.push(container.id)
+      await container.start()
+    }
+    const ids: string[] = []
+    try {
+      await run('exit 1', 'nobody')
+      await run('while [ ! -e /shared/end ]; do sleep 0.05; done; exit 3', 'elsewhere')
+      await events.until(({ kind }) => kind === 'started')
+      expect(kinds()).to.deep.equal(['prestart', 'started'])
+      expect(events.all[1]).to.deep.include({ task })
+
+      await podman.stopServing()
+      writeFileSync(join(directory, 'end'), '')
+      await podman.serve()
+      const exited = await events.until(({ kind }) => kind === 'exited')
+      expect(exited).to.include({ code: 3, signal: null, willRestart: false })
+      await podman.docker.getContainer(ids.pop()!).remove({ force: true })
+      await events.until(({ kind }) => kind === 'stopped')
+      expect(kinds()).to.deep.equal(['prestart', 'started', 'exited', 'stopped'])
+    } finally {
+      events.stop()
+      for (const id of ids) await podman.docker.getContainer(id).remove({ force: true })
+    }
+  })
+})
