@@ -7,12 +7,12 @@ import type { TaskDriver, TaskHandle, TaskSpec } from '../task/driver.js'
 import { taskKey, type TaskRef } from '../task/task.js'
 import { endContainer, ContainerHandle } from './container-handle.js'
 import { ContainerLogs, type LogSinks } from './container-logs.js'
+import { checkMounts } from './check-mounts.js'
 import { readContainer, type ContainerSettings } from './container-task.js'
 import { createOptions, mountsOf, type ContainerPlan } from './create-options.js'
 import { startFailure, statusOf, wordsOf } from './failure.js'
 import { imagePresent } from './image.js'
 import { containerName, hashOfSpec, labelNames, taskOf } from './labels.js'
-import { checkShared } from './shared-mount.js'
 
 const log = logger('docker')
 
@@ -93,7 +93,7 @@ export function containerDriver(init: DockerDriverInit, ports: ContainerDriverPo
     async start(given, resources) {
       const { spec, settings } = readSpec(given, ports)
       const plan: ContainerPlan = { hostId, spec, settings, resources, maxLogBytes }
-      await checkShared(mountsOf(plan))
+      await checkMounts(mountsOf(plan))
       await asked('looking for containers', async () => {
         const left = await find(spec)
         if (left) await end(left.Id, spec.stopGraceMs ?? stopGraceMs)

@@ -37,7 +37,7 @@ export function createOptions(plan: ContainerPlan): Dockerode.ContainerCreateOpt
     HostConfig: {
       // An init of the engine's: as process 1 a program without a handler would ignore SIGTERM, and keep the zombies of its children.
       Init: true,
-      Mounts: mountsOf(plan).map(engineMount),
+      Binds: mountsOf(plan).map(bindOf),
       Privileged: privileged,
       CapAdd: [...capabilities],
       Devices: devices.map((path) => ({ PathOnHost: path, PathInContainer: path, CgroupPermissions: 'rwm' })),
@@ -50,12 +50,7 @@ export function createOptions(plan: ContainerPlan): Dockerode.ContainerCreateOpt
   }
 }
 
-function engineMount({ hostPath, taskPath, readonly, propagation }: TaskMount): Dockerode.MountSettings {
-  return {
-    Type: 'bind',
-    Source: hostPath,
-    Target: taskPath,
-    ReadOnly: readonly,
-    BindOptions: { Propagation: propagation === 'bidirectional' ? 'rshared' : 'rprivate' },
-  }
+/** In the old form of the API: in the new one Podman leaves out what is mounted below a directory, when its propagation is given. */
+function bindOf({ hostPath, taskPath, readonly, propagation }: TaskMount): string {
+  return `${hostPath}:${taskPath}:${readonly ? 'ro' : 'rw'},${propagation === 'bidirectional' ? 'rshared' : 'rprivate'}`
 }

@@ -156,13 +156,15 @@ describe('containers of an engine', function () {
         const [plugin] = await podman.docker.listContainers({ filters })
         tasks.skip()
         order$.next({ order: 'restart', allocId: 'files-1', taskName: 'driver' })
-        await tasks.until(({ kind }) => kind === 'started')
+        const again = await tasks.until((event): event is Started => event.kind === 'started')
         const gone: unknown = await podman.docker
           .getContainer(plugin!.Id)
           .inspect()
           .catch((failure: unknown) => failure)
         expect(gone).to.have.property('statusCode', 404)
         expect(mountsBelow(stateDir).map(({ path }) => path)).to.include(mounted.path)
+        const inside = mounted.path.replace(`${stateDir}/csi/volumes/files`, '/local/csi')
+        expect(readFileSync(`/proc/${again.pid}/mountinfo`, 'utf8')).to.include(` ${inside} `)
         await healthy(host)
 
         writeFileSync(join(mounted.path, 'second'), ' and after')

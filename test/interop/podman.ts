@@ -67,7 +67,7 @@ export class Podman implements AsyncDisposable {
       {
         env: this.#env(),
         cwd: this.directory, // where it leaves notes, as of containers that were out of memory
-      stdio: 'ignore',
+        stdio: 'ignore',
       },
     )
     this.#service = service
@@ -109,7 +109,8 @@ export class Podman implements AsyncDisposable {
     await copyProgram(process.execPath, root)
     await run('tar', ['-C', root, '-cf', this.#file('image.tar'), '.'])
     rmSync(root, { recursive: true })
-    await this.#command(['import', this.#file('image.tar'), image])
+    const path = `${dirname(process.execPath)}:/usr/sbin:/usr/bin:/sbin:/bin`
+    await this.#command(['import', '--change', `ENV PATH=${path}`, this.#file('image.tar'), image])
     rmSync(this.#file('image.tar'))
   }
 

@@ -31,16 +31,13 @@ describe('what the engine is asked to make', () => {
   it('has mounts that go both ways, and such that do not', () => {
     const mounts: TaskMount[] = [{ hostPath: '/dev', taskPath: '/dev', readonly: true, propagation: 'private' }]
     const { HostConfig } = createOptions(plan({ settings: { image: 'i', mounts } }))
-    expect(HostConfig?.Mounts).to.deep.equal([
-      { Type: 'bind', Source: '/host', Target: '/task', ReadOnly: false, BindOptions: { Propagation: 'rshared' } },
-      { Type: 'bind', Source: '/dev', Target: '/dev', ReadOnly: true, BindOptions: { Propagation: 'rprivate' } },
-    ])
+    expect(HostConfig?.Binds).to.deep.equal(['/host:/task:rw,rshared', '/dev:/dev:ro,rprivate'])
   })
 
   it('shows a task without isolation the paths of its host', () => {
     const { spec } = plan()
     const { HostConfig } = createOptions(plan({ spec: { ...spec, isolation: 'none' } }))
-    expect(HostConfig?.Mounts?.map(({ Source, Target }) => [Source, Target])).to.deep.equal([['/host', '/host']])
+    expect(HostConfig?.Binds).to.deep.equal(['/host:/host:rw,rshared'])
   })
 
   it('has no limits and no rights unless they are asked for', () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { checkShared } from '../../../lib/docker/shared-mount.js'
+import { checkMounts } from '../../../lib/docker/check-mounts.js'
 import type { PlugstreamError } from '../../../lib/errors.js'
 import type { TaskMount } from '../../../lib/task/task.js'
 import { needs } from '../../support/needs.js'
@@ -20,7 +20,8 @@ const table = [
 ].join('\n')
 
 async function refusal(hostPath: string): Promise<PlugstreamError | undefined> {
-  return checkShared([both(hostPath)], () => Promise.resolve(table)).then(
+  const ports = { table: () => Promise.resolve(table), resolve: (path: string) => Promise.resolve(path) }
+  return checkMounts([both(hostPath)], ports).then(
     () => undefined,
     (failure: unknown) => failure as PlugstreamError,
   )
@@ -46,8 +47,28 @@ describe('mounts that are to go both ways', () => {
       expect(failure).to.deep.include({ code: 'ERR_CONTAINER', details: { path, mountPoint } })
       expect(failure?.message).to.include(`mount --make-rshared ${mountPoint} `).and.include('mount --make-shared D')
     })
+})
 
-  it('are all that is looked at', async () => {
-    await checkShared([{ ...both('/srv'), propagation: 'private' }], () => Promise.reject(new Error('looked')))
+describe('mounts of a container', () => {
+  const refusalOf = (mount: Partial<TaskMount>): Promise<unknown> =>
+    checkMounts([{ ...both('/'), propagation: 'private', ...mount }]).then(
+      () => undefined,
+      (failure: unknown) => failure,
+    )
+
+  it('may be of anything that is there', async () => {
+    expect(await refusalOf({})).to.equal(undefined)
+    expect(await refusalOf({ hostPath: '/dev/null' })).to.equal(undefined)
   })
+
+  for (const mount of [
+    { hostPath: '/no/such' },
+    { hostPath: '/dev/null/x' },
+    { hostPath: '/a:b' },
+    { taskPath: '/a:b' },
+  ])
+    it(`may not be ${JSON.stringify(mount)}`, async () => {
+      const [path] = Object.values(mount)
+      expect(await refusalOf(mount)).to.deep.include({ code: 'ERR_CONTAINER', details: { path } })
+    })
 })
