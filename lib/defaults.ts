@@ -96,6 +96,8 @@ export const restartDefaults = {
 export const stopGraceMs = 5_000
 /** Pause before a driver that failed to stop a run is asked again. */
 export const stopAgainMs = 1_000
+/** Pause before a driver that could not look for a run to take over is asked again. */
+export const adoptAgainMs = 1_000
 
 /** SIGKILL takes effect at once, except on what hangs in the kernel: after this time the host's process does not stay for it. */
 export const killPatienceMs = 5_000

@@ -185,10 +185,10 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     const key = taskKeyOf(plugin)
     return concat(tasks.get(key) ? EMPTY : of(untold), tasks.of(key).pipe(map(({ state }) => state)))
   }
-  // Of a process whose start was not told, an end means nothing: it may be of one that could not begin beside it.
+  // Of a process that nothing was told of, an end means nothing: it may be of one that could not begin beside it.
   const endOfRun = (plugin: PluginInfo): Reach['gone'] => {
-    const run = tasks.get(taskKeyOf(plugin))?.state.run ?? 0
-    if (run === 0) return undefined
+    const { run, phase } = tasks.get(taskKeyOf(plugin))?.state ?? untold
+    if (run === 0 && phase !== 'running') return undefined
     const hasEnded = (state: TaskState): boolean => state.run !== run || hasNoProcess(state)
     // It ends without a value when the host closes: nobody can be called any more.
     const ended = (): Observable<unknown> => taskState(plugin).pipe(filter(hasEnded), defaultIfEmpty(undefined))

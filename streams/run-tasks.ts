@@ -34,7 +34,7 @@ import {
   type ObservableInput,
 } from 'rxjs'
 import { now, random } from '../lib/clock.js'
-import { killPatienceMs, stopAgainMs, stopGraceMs } from '../lib/defaults.js'
+import { adoptAgainMs, killPatienceMs, stopAgainMs, stopGraceMs } from '../lib/defaults.js'
 import { messageOf, PlugstreamError } from '../lib/errors.js'
 import type { TaskExit, TaskSpec } from '../lib/task/driver.js'
 import { step } from '../lib/task/run-step.js'
@@ -55,7 +55,8 @@ export interface RunHandle {
 export interface RunDriver {
   start(spec: TaskSpec, resources: TaskResources): ObservableInput<RunHandle>
   /**
-   * A run of the very same task that an earlier host has left, where the driver has such: it goes on, and nothing is prepared or started.
+   * A run of the very same task that an earlier host has left, where the driver has such: it goes on (`adopted`), and nothing is prepared or
+   * started. What is `retryable` of its failures is tried again for as long as it takes; another one is that of a start.
    */
   adopt?(spec: TaskSpec): ObservableInput<RunHandle | undefined>
 }
@@ -165,16 +166,19 @@ function runTask(
     const work = (doing: Doing<RunHandle>): Observable<Input> => {
       switch (doing.kind) {
         case 'prepare':
-          begun$ = adopting(driver, doing.spec)
-          return begun$.pipe(
-            map(begun),
+          return defer(() => (begun$ = adopting(driver, doing.spec))).pipe(
+            retry({ delay: lookAgain(ports) }),
+            map((handle) => begun(handle, true)),
             defaultIfEmpty(undefined),
             switchMap((input) => (input ? of(input) : preparing(ports, doing.spec))),
             catchError(failed),
           )
         case 'start':
           begun$ = beginning(driver, doing.spec, doing.resources)
-          return begun$.pipe(map(begun), catchError(failed))
+          return begun$.pipe(
+            map((handle) => begun(handle, false)),
+            catchError(failed),
+          )
         case 'run':
           return exiting(doing.handle)
         case 'stop':
@@ -238,15 +242,28 @@ function preparing(ports: RunPorts, spec: TaskSpec): Observable<Input> {
 /** Nothing where there is nothing to take over; it is left no more than a start. */
 function adopting(driver: RunDriver, spec: TaskSpec): Observable<RunHandle> {
   if (!driver.adopt) return EMPTY
-  const adopted$ = defer(() => driver.adopt?.(spec) ?? EMPTY)
-  return adopted$.pipe(
+  return defer(() => driver.adopt?.(spec) ?? EMPTY).pipe(
     first(),
     mergeMap((handle) => (handle ? of(handle) : EMPTY)),
     outlive(),
   )
 }
 
-const begun = (handle: RunHandle): Input => ({ kind: 'began', handle, pid: handle.pid })
+/**
+ * A driver that cannot look now is asked again, which is told as a problem: the run may be there and serve, so that nothing else may
+ * begin, and no end of it can be told.
+ */
+function lookAgain(ports: RunPorts): (failure: unknown, count: number) => Observable<unknown> {
+  return (failure, count) => {
+    if (!(failure instanceof PlugstreamError) || !failure.retryable) return throwError(() => failure)
+    if (count === 1) ports.problem?.(failure)
+    return timer(adoptAgainMs)
+  }
+}
+
+function begun(handle: RunHandle, adopted: boolean): Input {
+  return { kind: 'began', handle, pid: handle.pid, adopted }
+}
 
 /** What has begun when everybody has left must be ended or let go. */
 function beginning(driver: RunDriver, spec: TaskSpec, resources: TaskResources): Observable<RunHandle> {

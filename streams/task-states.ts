@@ -22,14 +22,20 @@ export function taskStates(taskEvent$: Observable<TaskEvent>): Observable<TaskSt
         const { allocId, taskName } = event.task
         const key = taskKey(event.task)
         // counted over all tasks: a task that comes back under a name that was used before must not repeat a number
-        const run = event.kind === 'started' ? ++started : (states.get(key)?.run ?? 0)
-        const state = next(states.get(key), event, run)
+        const before = states.get(key)
+        const run = event.kind === 'started' && !isKnown(event, before) ? ++started : (before?.run ?? 0)
+        const state = next(before, event, run)
         if (event.kind === 'stopped') states.delete(key)
         else states.set(key, state)
         return { allocId, taskName, state }
       }),
     )
   })
+}
+
+/** A run that this host was not told the start of: what it has learned at the socket, as of a plugin that was restored, it has learned of it. */
+function isKnown({ adopted = false }: Extract<TaskEvent, { kind: 'started' }>, before: TaskState | undefined): boolean {
+  return adopted && before?.phase !== 'exited'
 }
 
 function next(before: TaskState | undefined, event: TaskEvent, run: number): TaskState {

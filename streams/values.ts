@@ -4,7 +4,10 @@ import type { HealthReason } from '../lib/plugin/health.js'
 import type { LinkState, PluginChannel, PluginIdentity, ProbeAnswer } from '../lib/plugin/kind.js'
 import type { PluginInfo, PluginRef, PluginType, RegistryEvent } from '../lib/plugin/plugin.js'
 
-/** What the host's tasks are doing, as far as it was told. `run` grows with every start, so that no two runs are mistaken. */
+/**
+ * What the host's tasks are doing, as far as it was told. `run` grows with every start, so that no two runs are mistaken; it is 0 before the
+ * first, and of a run that was there before the host.
+ */
 export interface TaskState {
   /** `exited` stays until the next start, `starting` is before the first. */
   phase: 'unknown' | 'starting' | 'running' | 'exited' | 'stopping' | 'stopped'

@@ -1,7 +1,7 @@
 import { stopGraceMs } from '../defaults.js'
 import type { TaskExit, TaskSpec } from './driver.js'
 import { decideRestart, freshHistory, readRestartPolicy } from './restart-policy.js'
-import { newRun, quiet, type After, type Moment, type TaskRun } from './task-run.js'
+import { newRun, quiet, type After, type Moment, type RunInput, type TaskRun } from './task-run.js'
 
 /** The course of a run: it begins, it is being ended, it has ended, and something follows. */
 
@@ -13,12 +13,13 @@ export function begin<Handle>(run: TaskRun<Handle>, spec: TaskSpec, { at }: Mome
 /** A run that was unwanted before it began is ended without a word: nobody takes it for one that serves. */
 export function began<Handle>(
   run: TaskRun<Handle>,
-  { handle, pid }: { handle: Handle; pid: number | undefined },
+  { handle, pid, adopted }: Omit<Extract<RunInput<Handle>, { kind: 'began' }>, 'kind'>,
   { at }: Moment,
 ): TaskRun<Handle> {
   const running: TaskRun<Handle> = { ...quiet(run), doing: { kind: 'run', handle }, startedAt: at, pid }
   if (run.after || run.spec === undefined) return stopping(running, handle)
-  return { ...running, events: [{ kind: 'started', task: run.spec, at, ...(pid === undefined ? {} : { pid }) }] }
+  const more = { ...(pid !== undefined && { pid }), ...(adopted && { adopted }) }
+  return { ...running, events: [{ kind: 'started', task: run.spec, at, ...more }] }
 }
 
 /** The run is to end, with what it started. Where that is under way it goes on undisturbed: the same `doing` is kept. */

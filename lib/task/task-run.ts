@@ -9,7 +9,7 @@ export type RunInput<Handle> =
   | { kind: 'order'; order: TaskOrder['order'] }
   | { kind: 'request'; message: string } // supervision asks for a restart
   | { kind: 'prepared'; resources: TaskResources }
-  | { kind: 'began'; handle: Handle; pid: number | undefined }
+  | { kind: 'began'; handle: Handle; pid: number | undefined; adopted: boolean }
   | { kind: 'failed'; message: string } // it could not be prepared, or not begin
   | { kind: 'exited'; exit: TaskExit }
   | { kind: 'cleared'; exit: TaskExit } // nothing of the run is left

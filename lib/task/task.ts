@@ -34,12 +34,13 @@ export interface PluginTask {
 /**
  * What happened to a task, told by whoever runs it. `at` is in Unix ms.
  *
- * `prestart`: it is about to start; told before every start. `started`: its process is there. `exited`: it ended, or could not begin
- * (`reason`). `stopping`: it is asked to stop, and still runs. `stopped`: it never starts again.
+ * `prestart`: it is about to start; told before every start. `started`: its process is there; `adopted`, it has been there since before
+ * this host, which takes it over. `exited`: it ended, or could not begin (`reason`). `stopping`: it is asked to stop, and still runs.
+ * `stopped`: it never starts again.
  */
 export type TaskEvent = { task: PluginTask; at: number } & (
   | { kind: 'prestart' }
-  | { kind: 'started'; pid?: number }
+  | { kind: 'started'; pid?: number; adopted?: boolean }
   | { kind: 'exited'; code: number | null; signal: string | null; willRestart: boolean; reason?: string }
   | { kind: 'stopping' }
   | { kind: 'stopped' }

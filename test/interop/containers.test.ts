@@ -249,7 +249,7 @@ describe('containers of an engine', function () {
     const task = shell('', { memoryBytes: 48 * 2 ** 20 })
     const greedy = 'const all = []; for (;;) all.push(Buffer.alloc(1e6, 1))'
     const handle = await driver.start({ ...task, command: [process.execPath, '-e', greedy] }, nothing)
-    expect(await handle.exit).to.include({ code: null, signal: 'SIGKILL' })
+    expect(await handle.exit).to.deep.equal({ code: null, signal: 'SIGKILL', reason: 'out of memory' })
     await handle.stop(0)
     handle.release()
   })

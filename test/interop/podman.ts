@@ -48,7 +48,8 @@ export class Podman implements AsyncDisposable {
   static async start(): Promise<Podman> {
     const podman = new Podman()
     try {
-      writeFileSync(podman.#file('containers.conf'), configuration())
+      writeFileSync(podman.#file('conmon'), conmonInBundle, { mode: 0o755 })
+      writeFileSync(podman.#file('containers.conf'), configuration(podman.#file('conmon')))
       await podman.#command(['info']).catch(() => (podman.#storage = 'vfs')) // overlay does not stand on overlay
       await podman.#importImage()
       await podman.serve()
@@ -66,7 +67,6 @@ export class Podman implements AsyncDisposable {
       [...this.#options(), 'system', 'service', '--time=0', `unix://${this.socketPath}`],
       {
         env: this.#env(),
-        cwd: this.directory, // where it leaves notes, as of containers that were out of memory
         stdio: 'ignore',
       },
     )
@@ -133,14 +133,24 @@ export class Podman implements AsyncDisposable {
   }
 }
 
+/** Podman looks there for the note that a container was out of memory, and before 4.4 has it written where it was started itself. */
+const conmonInBundle = `#!/bin/sh
+for word; do
+  [ "$before" != -b ] || cd "$word" || exit
+  before=$word
+done
+exec conmon "$@"
+`
+
 /** Podman gives containers more than it has itself where it may; where it may not they do not start. */
-function configuration(): string {
+function configuration(conmon: string): string {
   const limits = readFileSync('/proc/self/limits', 'utf8')
   const hard = (name: string): number => Number(new RegExp(`^${name} +\\S+ +(\\d+)`, 'm').exec(limits)?.[1] ?? Infinity)
   const most = Number(readFileSync('/proc/sys/kernel/pid_max', 'utf8'))
   const files = Math.min(hard('Max open files'), 1_048_576)
   const processes = Math.min(hard('Max processes'), most, 32_768)
-  return `[containers]\ndefault_ulimits = ["nofile=${files}:${files}", "nproc=${processes}:${processes}"]\n`
+  const limit = `default_ulimits = ["nofile=${files}:${files}", "nproc=${processes}:${processes}"]`
+  return `[containers]\n${limit}\n[engine]\nconmon_path = ["${conmon}"]\n`
 }
 
 async function copyProgram(path: string, root: string): Promise<void> {

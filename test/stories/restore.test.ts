@@ -77,6 +77,21 @@ describe('a host that is opened again', () => {
       })
     }))
 
+  it('goes on with the connection where the task of a restored plugin is taken over, and knows of its end', () =>
+    inDirectory(async (stateDir) => {
+      await before(stateDir)
+      await withHost(stateDir, {}, async ({ health, task$, tell, exited }) => {
+        const isIt = (event: { plugin: { allocId: string; type: string } }): boolean =>
+          ofAlloc('a1')(event as never) && ofType('csi-node')(event as never)
+        await health.until((event) => isIt(event) && event.healthy)
+        tell('prestart', monolith)
+        task$.next({ kind: 'started', task: monolith, at: Date.now(), adopted: true })
+        exited(monolith, true)
+        await health.until((event) => isIt(event) && event.reason === 'task-exited')
+        expect(health.all.filter(isIt).map(({ reason }) => reason)).to.deep.equal(['ready', 'task-exited'])
+      })
+    }))
+
   it('gives up those that are dead and that no task claims, in time', () =>
     inDirectory(async (stateDir) => {
       await before(stateDir)

@@ -1,5 +1,7 @@
 import { expect } from 'chai'
 import { asyncScheduler, ignoreElements, NEVER, of, tap, throwError, type ObservableInput } from 'rxjs'
+import { adoptAgainMs } from '../../lib/defaults.js'
+import { PlugstreamError } from '../../lib/errors.js'
 import type { TaskSpec } from '../../lib/task/driver.js'
 import type { TaskOrder } from '../../lib/task/task-spec.js'
 import { runTasks, type RunDriver, type RunHandle, type RunTasksInit } from '../../streams/run-tasks.js'
@@ -9,6 +11,7 @@ const restart = { mode: 'never' } as const
 const spec: TaskSpec = { allocId: '1', taskName: 't', command: ['v1'], isolation: 'image', restart }
 const stop: TaskOrder = { order: 'stop', allocId: '1', taskName: 't' }
 const end = { code: 0, signal: null }
+const away = new PlugstreamError('ERR_CONTAINER', 'no engine', { retryable: true })
 
 /** What a runner tells and asks for, in order and with its time; `c` is a spec, `s` the order to stop. */
 function play(
@@ -40,13 +43,18 @@ function play(
     note('prepare')
     return of({ socketPath: '/s', env: {}, mounts: [] })
   }
-  const ports = { prepare: prepare as never, restart$: NEVER, waitOnClose: () => note('wait') }
+  const ports = {
+    prepare: prepare as never,
+    restart$: NEVER,
+    waitOnClose: () => note('wait'),
+    problem: ({ message }: PlugstreamError) => note(`problem ${message}`),
+  }
   const now = (): number => asyncScheduler.now()
   const told$ = runTasks(cold(input, { c: spec, s: stop }), driver, ports, { now, random: () => 0, ...init }).pipe(
     tap((event) =>
       note(
         event.kind === 'started'
-          ? `started ${event.pid}`
+          ? `started ${event.pid}${event.adopted ? ' adopted' : ''}`
           : event.kind === 'exited'
             ? `exited ${event.reason}`
             : event.kind,
@@ -63,7 +71,7 @@ describe('run tasks that an earlier host has left', () => {
   it('goes on with the run, and prepares and starts nothing', () =>
     marbles((helpers) => {
       const log = play(helpers, 'c-----s', '^ 12ms !', (left) => helpers.cold('--(h|)', { h: left }))
-      expect(log).to.deep.equal(['0: prestart', '2: started 1', '6: stopping', '6: stop 1', '8: release 1', '8: exited undefined', '8: stopped']) // prettier-ignore
+      expect(log).to.deep.equal(['0: prestart', '2: started 1 adopted', '6: stopping', '6: stop 1', '8: release 1', '8: exited undefined', '8: stopped']) // prettier-ignore
     }))
 
   it('begins as ever where none was left', () =>
@@ -72,10 +80,26 @@ describe('run tasks that an earlier host has left', () => {
       expect(log.slice(0, 4)).to.deep.equal(['0: prestart', '0: prepare', '0: start', '0: started 2'])
     }))
 
-  it('tells the failure of the look for one as that of a start', () =>
+  it('tells a failure of the look for one that stays as that of a start', () =>
     marbles((helpers) => {
-      const log = play(helpers, 'c', '^--!', () => throwError(() => new Error('no engine')))
-      expect(log).to.deep.equal(['0: prestart', '0: exited no engine', '0: stopped'])
+      const log = play(helpers, 'c', '^--!', () => throwError(() => new Error('no image')))
+      expect(log).to.deep.equal(['0: prestart', '0: exited no image', '0: stopped'])
+    }))
+
+  it('looks again where the driver could not, and tells of no end meanwhile', () =>
+    marbles((helpers) => {
+      const { cold } = helpers
+      let looks = 0
+      const look = (left: RunHandle): ObservableInput<RunHandle> => (++looks < 3 ? cold('--#', {}, away) : of(left))
+      const log = play(helpers, 'c', `^ ${2 * adoptAgainMs + 9}ms !`, look, { onClose: 'keep' })
+      const at = 2 * adoptAgainMs + 4
+      expect(log.slice(0, 3)).to.deep.equal(['0: prestart', '2: problem no engine', `${at}: started 1 adopted`])
+    }))
+
+  it('leaves nothing where it is left while the driver cannot look', () =>
+    marbles((helpers) => {
+      const log = play(helpers, 'c', '^--!', () => throwError(() => away))
+      expect(log).to.deep.equal(['0: prestart', '0: problem no engine', '3: wait'])
     }))
 
   it('ends a run that is found when the task was ordered to stop', () =>

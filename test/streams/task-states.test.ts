@@ -55,6 +55,21 @@ describe('taskStates', () => {
       })
     }))
 
+  it('takes a run that was there before the host for the one whose socket it knows, and one after it for another', () =>
+    marbles(({ cold, expectObservable }) => {
+      const all: Record<string, TaskEvent> = {
+        ...events,
+        a: { kind: 'started', task: pluginTask(), at: 0, adopted: true },
+      }
+      expectObservable(told(cold('paxas', all))).toBe('prxts', {
+        p: 'starting 0',
+        r: 'running 0',
+        x: 'exited 0',
+        t: 'running 1',
+        s: 'running 2',
+      })
+    }))
+
   it('source error: passes it on', () =>
     marbles(({ cold, expectObservable }) => {
       expectObservable(told(cold('s-#', events))).toBe('s-#', { s: 'running 1' })

@@ -28,7 +28,8 @@ const inputs: Readonly<Record<string, Input>> = {
   resume: { kind: 'order', order: 'resume' },
   request: { kind: 'request', message: 'no socket' },
   prepared: { kind: 'prepared', resources },
-  began: { kind: 'began', handle: 'h', pid: 7 },
+  began: { kind: 'began', handle: 'h', pid: 7, adopted: false },
+  adopt: { kind: 'began', handle: 'h', pid: 7, adopted: true },
   failed: { kind: 'failed', message: 'no room' },
   crash: { kind: 'exited', exit: { code: 1, signal: null } },
   exit: { kind: 'exited', exit: { code: 0, signal: null } },
@@ -61,6 +62,8 @@ describe('the step of a task that is run', () => {
     ['prepares, starts and runs what is given', running, 'prestart started', 'run'],
     ['does nothing when it is given again, equal', `spec spec prepared spec began spec`, 'prestart started', 'run'],
     ['ends what exits well', `${running} exit clear`, 'prestart started exited stopped', 'end'],
+    ['goes on with a run that was left, and prepares nothing', 'spec adopt', 'prestart started', 'run'],
+    ['ends a run that was left where it is unwanted by then', 'spec stop adopt clear', 'prestart stopping exited stopped', 'end'],
     ['ends what may never be restarted', 'never prepared began crash clear', 'prestart started exited stopped', 'end'],
     ['waits after a crash', crashed, 'prestart started exited+', 'wait'],
     ['starts again when the wait is over', `${crashed} due prepared began`, 'prestart started exited+ prestart started', 'run'],
@@ -162,7 +165,7 @@ describe('the step of a task that is run', () => {
           const { doing } = run
           // what the runner can bring about now; wishes come at any time
           const possible: Partial<Record<Run['doing']['kind'], string[]>> = {
-            prepare: ['prepared', 'failed'],
+            prepare: ['prepared', 'failed', 'adopt'],
             start: ['began', 'failed'],
             run: ['crash', 'exit'],
             stop: ['crash', 'exit', 'clear', 'killed'],
@@ -173,7 +176,7 @@ describe('the step of a task that is run', () => {
           const before = run
           run = step(run, inputs[word]!, { at: (at += 1_000), random: 0 })
           if (run === before) return
-          if (word === 'began') {
+          if (word === 'began' || word === 'adopt') {
             expect(alive, 'two runs at a time').to.be.false
             alive = true
           }
