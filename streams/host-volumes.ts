@@ -1,7 +1,7 @@
 import { filter, from, map, merge, of, Subject, switchMap, type Observable } from 'rxjs'
 import { now } from '../lib/clock.js'
 import type { CsiClient } from '../lib/csi/client.js'
-import { checkAccess, checkRequest } from '../lib/csi/check-request.js'
+import { checkAccess, checkRequest, requestFields } from '../lib/csi/check-request.js'
 import type { PlugstreamError } from '../lib/errors.js'
 import type { HealthEvent } from '../lib/plugin/health.js'
 import { instanceKey, type PluginInfo, type PluginType } from '../lib/plugin/plugin.js'
@@ -180,6 +180,7 @@ function volumePorts({ store, registry, health, clients, volumeRoot, secrets, is
     isFull,
     checkAccess,
     check: checkRequest,
+    fields: requestFields,
     secrets: async (request, signal) => {
       const given = await givenSecrets(secrets, request, signal)
       discretion.gives(request.plugin, given)

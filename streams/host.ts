@@ -27,6 +27,7 @@ import { problemCount } from '../lib/defaults.js'
 import { invalidOption, PlugstreamError } from '../lib/errors.js'
 import { hostSettings, type HostSettings } from '../lib/host/settings.js'
 import { makeStateDir, storeFile } from '../lib/host/state-dir.js'
+import { checkFields, takeOptions } from '../lib/options.js'
 import { dial } from '../lib/plugin/dial.js'
 import type { PluginTaskConfig } from '../lib/plugin/kind.js'
 import type { NodeSnapshot } from '../lib/plugin/node-snapshot.js'
@@ -62,12 +63,12 @@ import { openVolumes } from './host-volumes.js'
 import { lostInstances } from './lost-instances.js'
 import { nodeSnapshots } from './node-snapshots.js'
 import { abortable } from './operators/abortable.js'
-import { firstValue } from './operators/first-value.js'
+import { firstValue, waitFields } from './operators/first-value.js'
 import { holdUntil } from './operators/hold-until.js'
 import { listen } from './operators/listen.js'
 import { openConnection } from './operators/open-connection.js'
 import { shareByKey } from './operators/share-by-key.js'
-import type { HostInit, PluginHost } from './plugin-host.js'
+import { hostFields, type HostInit, type PluginHost } from './plugin-host.js'
 import { pluginInstances } from './plugin-instances.js'
 import { presentState } from './present-state.js'
 import { Registry } from './registry.js'
@@ -85,6 +86,7 @@ import type { ConnectionState, ConnectionTarget, PluginInstance, TaskState } fro
  */
 export async function openHost(init: HostInit): Promise<PluginHost> {
   const settings = hostSettings(init, ({ rpcTimeoutMs }) => [csiKind({ rpcTimeoutMs })])
+  checkFields(init, hostFields)
   const { task$ } = init
   if (!isObservable(task$) && typeof task$ !== 'function')
     throw invalidOption('task$', task$, 'an Observable of task events, or a function that makes one')
@@ -284,8 +286,10 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     note$: note$.asObservable(),
     node$: node$.asObservable(),
     problem$: problem$.asObservable(),
-    waitFor: async (type, name, { healthy = false, ...options } = {}) =>
-      healthy
+    waitFor: async (type, name, given = {}) => {
+      const { healthy = false, ...options } = takeOptions('options', given, [...waitFields, 'healthy'])
+      if (typeof healthy !== 'boolean') throw invalidOption('healthy', healthy, 'true or false')
+      return healthy
         ? firstValue(
             health.all$.pipe(
               filter((event) => event.healthy && event.plugin.type === type && event.plugin.name === name),
@@ -294,7 +298,8 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
             `waiting for ${nameOf({ type: validName('type', type), name: validName('name', name) })} to be healthy`,
             options,
           )
-        : registry.waitFor(type, name, options),
+        : registry.waitFor(type, name, options)
+    },
     client: <T>(type: PluginType, name: string) =>
       clients.of(type, nameOf({ type, name }), () => registry.instances(type, name)) as T,
     close: () => scope.close(),

@@ -1,5 +1,6 @@
 import type { Observable, Subscription } from 'rxjs'
 import { outletBufferCount } from '../lib/defaults.js'
+import { fieldsOf, takeOptions } from '../lib/options.js'
 
 /** What a reader is given: the whole first, then each change; after a reader fell too far behind, the whole again. */
 export type OutletItem<S, C> =
@@ -11,18 +12,21 @@ export interface OutletInit<S, C> {
   snapshot: () => S
   change$: Observable<C>
   /** How many changes wait for a reader before they are dropped for a fresh snapshot. Default: 1 000. */
-  maxBufferedCount?: number
+  maxBufferedCount?: number | undefined
 }
+
+const initFields = fieldsOf<OutletInit<unknown, unknown>>({ snapshot: true, change$: true, maxBufferedCount: true })
 
 /**
  * An Observable as an async iterable that a slow reader cannot make grow, and with which it slows down nobody. Each iteration
  * subscribes for itself; leaving the loop unsubscribes, also while an item is awaited.
  *
- * @throws what `change$` fails with, after the items before it, and what `snapshot` throws.
+ * @throws ERR_OPTION_INVALID in the call itself; from the loop what `change$` fails with, after the items before it, and what `snapshot` throws.
  * @example
  * for await (const item of outlet({ snapshot: () => host.registry.list(), change$: host.registry.event$ })) { … }
  */
 export function outlet<S, C>(init: OutletInit<S, C>): AsyncIterable<OutletItem<S, C>> {
+  takeOptions('init', init, initFields)
   return { [Symbol.asyncIterator]: () => new Outlet(init) }
 }
 

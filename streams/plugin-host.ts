@@ -1,5 +1,6 @@
 import type { Observable } from 'rxjs'
 import type { PlugstreamError } from '../lib/errors.js'
+import { fieldsOf } from '../lib/options.js'
 import type { HostOptions } from '../lib/host/settings.js'
 import type { PluginFingerprint } from '../lib/plugin/fingerprint.js'
 import type { HealthEvent } from '../lib/plugin/health.js'
@@ -21,12 +22,24 @@ export interface HostInit extends HostOptions {
    */
   task$: Observable<TaskEvent> | ((ports: HostPorts) => Observable<TaskEvent>)
   /** Default: Keyv on @keyv/sqlite in `stateDir`. One that is given is not closed by the host. */
-  store?: KeyvLike | StateStore
+  store?: KeyvLike | StateStore | undefined
   /** What `registry.dispense` gives, by plugin type. Default: each kind's client. */
-  dispensers?: Dispensers
+  dispensers?: Dispensers | undefined
   /** Gives secrets by the `secretsRef` of what is done with a volume. Default: there are none. */
-  secrets?: GiveSecrets
+  secrets?: GiveSecrets | undefined
 }
+
+/** The names of its fields. */
+export const hostFields = fieldsOf<HostInit>({
+  stateDir: true,
+  task$: true,
+  store: true,
+  nodeId: true,
+  kinds: true,
+  timing: true,
+  dispensers: true,
+  secrets: true,
+})
 
 /** A running host. Its streams complete when it closes, and never fail. */
 export interface PluginHost extends HostPorts, AsyncDisposable {
@@ -48,7 +61,11 @@ export interface PluginHost extends HostPorts, AsyncDisposable {
    * has yet, too: without `timeoutMs`, for ever.
    * @throws ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED.
    */
-  waitFor(type: PluginType, name: string, options?: WaitOptions & { healthy?: boolean }): Promise<PluginInfo>
+  waitFor(
+    type: PluginType,
+    name: string,
+    options?: WaitOptions & { healthy?: boolean | undefined },
+  ): Promise<PluginInfo>
   /**
    * A client bound to the name of a plugin: each call goes to its newest healthy instance, else to its newest.
    * @throws ERR_PLUGIN_UNKNOWN where no kind has this type. Its calls reject with ERR_PLUGIN_UNKNOWN where there is no instance, and

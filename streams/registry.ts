@@ -19,6 +19,7 @@ import { now as clock } from '../lib/clock.js'
 import { defaultTiming, storeStallMs } from '../lib/defaults.js'
 import { PlugstreamError } from '../lib/errors.js'
 import { logger } from '../lib/log.js'
+import { fieldsOf, takeOptions } from '../lib/options.js'
 import { ChangeQueue, type Failure } from '../lib/plugin/change-queue.js'
 import {
   refOf,
@@ -33,9 +34,9 @@ import type { RegistryState, Step } from '../lib/plugin/registry-state.js'
 import { restore, type Restored } from '../lib/plugin/restore.js'
 import {
   validChange,
-  validDefinition,
   validDeregistration,
   validName,
+  validRegistration,
   type ValidChange,
 } from '../lib/plugin/validate.js'
 import { openStore } from '../lib/store/open-store.js'
@@ -55,12 +56,14 @@ export interface RegistryInit {
   /** Where instances are kept: a Keyv whose adapter can iterate, or a store. Either stays its owner's to close. */
   store: KeyvLike | RegistryStore
   /** What `dispense` gives. Default: nothing for any type. */
-  dispensers?: Dispensers
+  dispensers?: Dispensers | undefined
   /** How long `close` waits for the store, in ms. Default: 5 000. */
-  closeTimeoutMs?: number
+  closeTimeoutMs?: number | undefined
   /** The time in Unix ms. Default: the system's clock. */
-  now?: () => number
+  now?: (() => number) | undefined
 }
+
+const initFields = fieldsOf<RegistryInit>({ store: true, dispensers: true, closeTimeoutMs: true, now: true })
 
 /** What `register` gives back. It closes over its own type, name and alloc, and over this very registration of them. */
 export interface Registration extends AsyncDisposable {
@@ -150,6 +153,7 @@ export class Registry implements Observer<RegistryChange>, AsyncDisposable {
    * that can be read but not written does open, and says so on `problem$`.
    */
   static async open(init: RegistryInit): Promise<Registry> {
+    takeOptions('init', init, initFields)
     const store = openStore<RegistryStore>(init.store)
     const restored = await restore(store, (init.now ?? clock)())
     const problems: PlugstreamError[] = []
@@ -173,7 +177,7 @@ export class Registry implements Observer<RegistryChange>, AsyncDisposable {
    * where it could not be saved, ERR_CLOSED.
    */
   async register(plugin: PluginRegistration): Promise<Registration> {
-    const { step } = await this.#change({ kind: 'register', plugin: validDefinition(plugin) })
+    const { step } = await this.#change({ kind: 'register', plugin: validRegistration(plugin) })
     if (step.kind === 'nothing') throw new TypeError('a registration always comes to something')
     const { generation } = step
     const ref = refOf(step.plugin)

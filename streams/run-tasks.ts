@@ -35,7 +35,8 @@ import {
 } from 'rxjs'
 import { now, random } from '../lib/clock.js'
 import { adoptAgainMs, killPatienceMs, stopAgainMs, stopGraceMs } from '../lib/defaults.js'
-import { messageOf, PlugstreamError } from '../lib/errors.js'
+import { invalidOption, messageOf, PlugstreamError } from '../lib/errors.js'
+import { fieldsOf, takeOptions } from '../lib/options.js'
 import type { TaskExit, TaskSpec } from '../lib/task/driver.js'
 import { step } from '../lib/task/run-step.js'
 import { absentTask, type Doing, type RunInput, type TaskRun } from '../lib/task/task-run.js'
@@ -69,14 +70,16 @@ export interface RunTasksInit {
    * What becomes of the tasks when the runner is left: `stop` ends them, and `host.close()` waits for it; `keep` lets them go on
    * without a runner. Default: `stop`.
    */
-  onClose?: 'stop' | 'keep'
+  onClose?: 'stop' | 'keep' | undefined
   /** Is told what the runner does with each task, and why: a Subject, for example. Beyond the events this says which are `held`. */
-  state?: { next(state: TaskRunState): void }
+  state?: { next(state: TaskRunState): void } | undefined
   /** Unix ms. Default: the system's time. */
-  now?: () => number
+  now?: (() => number) | undefined
   /** In [0, 1). Default: chance. */
-  random?: () => number
+  random?: (() => number) | undefined
 }
+
+const initFields = fieldsOf<RunTasksInit>({ onClose: true, state: true, now: true, random: true })
 
 /**
  * Tasks to run, and orders about them, flow in; what happens to the tasks flows out. Cold: each subscription runs tasks of its own,
@@ -94,6 +97,7 @@ export interface RunTasksInit {
  * The source's end ends no task: output completes when the last one has stopped. Nor does its failure, which is passed on then. Input
  * that cannot be run is told as `refused` to `state` and to `ports.problem`, and leaves everything else alone.
  *
+ * @throws ERR_OPTION_INVALID in the call itself for what `init` cannot have.
  * @example
  * const order$ = new Subject<TaskOrder>()
  * runTasks(merge(of(spec), order$), processDriver(), ports)
@@ -105,6 +109,8 @@ export function runTasks(
   ports: RunPorts,
   init: RunTasksInit = {},
 ): Observable<TaskEvent> {
+  const { onClose = 'stop' } = takeOptions('init', init, initFields)
+  if (!['stop', 'keep'].includes(onClose)) throw invalidOption('onClose', onClose, 'stop or keep')
   return defer(() => {
     const stopped$ = new Subject<string>()
     let failed$: Observable<never> = EMPTY

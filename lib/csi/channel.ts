@@ -80,8 +80,8 @@ export class CsiChannel implements PluginChannel {
     request: WireRequest<Rpc> = {} as WireRequest<Rpc>,
     options: CsiCallOptions = {},
   ): AsyncGenerator<WireResponse<Rpc>, void, undefined> {
-    const { signal, timeoutMs = this.#rpcTimeoutMs } = options
     checkOptions(options)
+    const { signal, timeoutMs = this.#rpcTimeoutMs } = options
     const { definition, message } = this.#ready(rpc, 'stream', request, options)
     const wasLost = this.#link.noteLosses()
     const { path, responseDeserialize } = definition

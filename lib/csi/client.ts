@@ -10,20 +10,21 @@ import type { SnapshotResponse } from './messages/snapshot.js'
 import type { NoFields } from './message.js'
 import { operations, type CsiOperations, type Operation } from './operations.js'
 import { entriesOf } from './paging.js'
+import { fieldsOf, takeOptions } from '../options.js'
 import { withRetries, type AttemptPorts } from './retries.js'
 import { retryPolicy, type RetryPolicy } from './retry-policy.js'
 import type { AnyCsiRpc, CsiCall, CsiRpc, CsiStreamCall, CsiStreamRpc } from './rpcs.js'
 
 /** How a call is made. */
 export interface CsiOptions {
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
   /**
    * How long the call may take, retries included. Default: 120 000 for calls that change something, and `Timing.rpcTimeoutMs` for the
    * others; for streams, the longest wait for one message.
    */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
   /** Sends the call also where the plugin does not advertise it. Default: false. */
-  force?: boolean
+  force?: boolean | undefined
 }
 
 type Requested<Rpc extends AnyCsiRpc> = CsiOperations[Rpc][0]
@@ -81,18 +82,30 @@ export interface CsiTarget {
 
 export interface CsiClientInit extends AttemptPorts<CsiTarget> {
   /** Deadline of calls that change nothing. Default: `Timing.rpcTimeoutMs`. */
-  rpcTimeoutMs?: number
+  rpcTimeoutMs?: number | undefined
   /** Shortest deadline of one attempt of the others. Default: 60 000. */
-  attemptMs?: number
-  policy?: RetryPolicy
+  attemptMs?: number | undefined
+  /** What is tried again, and after which pauses. Default: `retryPolicy`. */
+  policy?: RetryPolicy | undefined
 }
+
+const initFields = fieldsOf<CsiClientInit>({
+  pick: true,
+  gone: true,
+  closing: true,
+  rpcTimeoutMs: true,
+  attemptMs: true,
+  policy: true,
+})
 
 /** An operation where the types of a single one do not matter. */
 type AnyOperation = Operation<object, unknown, object, unknown>
 
 /** @param init.pick gives the channel for an attempt; what it throws at first is what the call rejects with. */
-export function csiClient({ pick, gone, closing, ...init }: CsiClientInit): CsiClient {
-  const { rpcTimeoutMs = defaultTiming.rpcTimeoutMs, attemptMs = csiAttemptMs, policy = retryPolicy } = init
+export function csiClient(init: CsiClientInit): CsiClient {
+  const { pick, gone, closing, ...limits } = takeOptions('init', init, initFields)
+  if (typeof pick !== 'function') throw invalidOption('pick', pick, 'a function that gives a channel')
+  const { rpcTimeoutMs = defaultTiming.rpcTimeoutMs, attemptMs = csiAttemptMs, policy = retryPolicy } = limits
 
   const unary = async (rpc: CsiRpc, request: object, options: CsiOptions): Promise<unknown> => {
     const { operation, message, needs } = prepared(rpc, request, options)
@@ -155,7 +168,7 @@ function isStream(rpc: AnyCsiRpc): rpc is CsiStreamRpc {
 
 /** A call that may be made, as far as can be told without its plugin. @throws ERR_OPTION_INVALID. */
 function prepared(rpc: AnyCsiRpc, request: object, options: CsiOptions) {
-  checkOptions(options)
+  checkOptions(options, ['force'])
   const { force = false } = options
   if (typeof force !== 'boolean') throw invalidOption('force', force, 'true or false')
   const operation = operations[rpc] as unknown as AnyOperation

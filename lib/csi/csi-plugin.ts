@@ -1,6 +1,7 @@
 import { posix } from 'node:path'
 import * as defaults from '../defaults.js'
 import { invalidOption } from '../errors.js'
+import { strangeField } from '../options.js'
 import type { CsiPluginConfig } from '../task/task.js'
 import { parseDuration } from './duration.js'
 
@@ -59,8 +60,7 @@ function fieldsOf(block: object, at: string): Partial<Record<keyof CsiPluginConf
   for (const [name, value] of Object.entries(block) as [string, unknown][]) {
     const field = `${at}.${name}`
     const key = Object.entries(names).find(([, known]) => (known as readonly string[]).includes(name))?.[0]
-    if (key === undefined)
-      throw invalidOption(field, value, `left out: a CSI plugin has ${Object.keys(names).join(', ')}`)
+    if (key === undefined) throw strangeField(field, Object.keys(names))
     if (value === undefined || value === null) continue
     const other = fields[key as keyof CsiPluginConfig]
     if (other) throw invalidOption(field, value, `left out where ${other.name} is given`)

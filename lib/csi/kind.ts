@@ -1,5 +1,6 @@
 import * as defaults from '../defaults.js'
 import { invalidOption, PlugstreamError } from '../errors.js'
+import { takeOptions } from '../options.js'
 import type { PluginChannel, PluginGone, PluginKind, PluginTaskConfig } from '../plugin/kind.js'
 import type { CsiPluginConfig, PluginTask } from '../task/task.js'
 import { CsiChannel } from './channel.js'
@@ -27,9 +28,8 @@ const typesOf = {
  * const channel = csiKind().open('/run/driver/csi.sock')
  * await channel.probe(AbortSignal.timeout(3_000)) // { kind: 'ready' }
  */
-export function csiKind({
-  rpcTimeoutMs = defaults.defaultTiming.rpcTimeoutMs,
-}: { rpcTimeoutMs?: number } = {}): CsiKind {
+export function csiKind(init: { rpcTimeoutMs?: number | undefined } = {}): CsiKind {
+  const { rpcTimeoutMs = defaults.defaultTiming.rpcTimeoutMs } = takeOptions('init', init, ['rpcTimeoutMs'])
   return {
     kind: 'csi',
     types: typesOf.monolith,

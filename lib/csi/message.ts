@@ -1,4 +1,5 @@
-import { record, unfit, type Reads, type Writes } from './codec.js'
+import { checkFields } from '../options.js'
+import { record, type Reads, type Writes } from './codec.js'
 
 /** Fields whose names here are not those of the wire in camel case: instants end in `At`, and numbers say their unit. */
 const renamed = {
@@ -48,15 +49,15 @@ const below = (field: string, name: string): string => (field === '' ? name : `$
 /** A message of a request. A field it does not have is refused, since the loader would leave it out without a word. */
 export function request<T extends object, Wire extends object>(
   fields: RequestFields<T, Wire>,
-): Writes<T | undefined, Wire> {
+): Writes<T | undefined, Wire> & { readonly fields: readonly string[] } {
   const own = fieldsOf(fields)
+  const names = own.map(({ name }) => name)
   return {
+    fields: names,
     write: (value, at) => {
       if (value === undefined) return undefined
       const values = record(value, at)
-      const strange = Object.keys(values).find((name) => !Object.hasOwn(fields, name))
-      if (strange !== undefined)
-        throw unfit(below(at, strange), `is no field; there are ${own.map(({ name }) => name).join(', ') || 'none'}`)
+      checkFields(values, names, at === '' ? {} : { below: at })
       const wire: Record<string, unknown> = {}
       for (const { name, wire: key, field } of own) {
         const written = field.write?.(values[name], below(at, name))

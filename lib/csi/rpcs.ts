@@ -40,9 +40,9 @@ export type CsiRequest<Rpc extends CsiRpc> = WireRequest<Rpc>
 export type CsiResponse<Rpc extends CsiRpc> = WireResponse<Rpc>
 
 export interface CsiCallOptions {
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
   /** The call's deadline. Default: `Timing.rpcTimeoutMs`. */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
 }
 
 /**

@@ -41,10 +41,10 @@ type Handlers<Service> = {
  */
 export interface CsiServices {
   identity: Handlers<IdentityHandlers>
-  controller?: Partial<Handlers<ControllerHandlers>>
-  node?: Partial<Handlers<NodeHandlers>>
-  groupController?: Partial<Handlers<GroupControllerHandlers>>
-  snapshotMetadata?: Partial<Handlers<SnapshotMetadataHandlers>>
+  controller?: Partial<Handlers<ControllerHandlers>> | undefined
+  node?: Partial<Handlers<NodeHandlers>> | undefined
+  groupController?: Partial<Handlers<GroupControllerHandlers>> | undefined
+  snapshotMetadata?: Partial<Handlers<SnapshotMetadataHandlers>> | undefined
 }
 
 type UnaryCall = ServerUnaryCall<object, object>

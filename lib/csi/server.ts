@@ -2,6 +2,7 @@ import { createServer, type Socket } from 'node:net'
 import { Server, ServerCredentials, type ServiceDefinition } from '@grpc/grpc-js'
 import { defaultTiming } from '../defaults.js'
 import { invalidOption } from '../errors.js'
+import { fieldsOf, isObject, takeOptions } from '../options.js'
 import { csiProto } from './proto.js'
 import { implementationOf, type CsiServices } from './server-handlers.js'
 import { listenOnSocketFile } from './socket-file.js'
@@ -9,17 +10,26 @@ import { listenOnSocketFile } from './socket-file.js'
 /** Where a server listens, what it serves, and two bounds. */
 export type CsiServerInit = CsiServices &
   (
-    | { /** Absolute path of the socket. */ socketPath: string; endpoint?: never }
+    | { /** Absolute path of the socket. */ socketPath: string; endpoint?: undefined }
     | {
         /** As in the variable CSI_ENDPOINT: `unix:///path`, `unix:/path` or `/path`. */ endpoint: string
-        socketPath?: never
+        socketPath?: undefined
       }
   ) & {
     /** Connections without a call for this long are closed. Default: never. */
-    idleConnectionMs?: number
+    idleConnectionMs?: number | undefined
     /** How long `close()` lets calls run on before it cuts them off. Default: 5 000. */
-    closeTimeoutMs?: number
+    closeTimeoutMs?: number | undefined
   }
+
+const places = ['socketPath', 'endpoint']
+const services = fieldsOf<CsiServices>({
+  identity: true,
+  controller: true,
+  node: true,
+  groupController: true,
+  snapshotMetadata: true,
+})
 
 /** A CSI server that is listening. */
 export interface CsiServer extends AsyncDisposable {
@@ -50,6 +60,10 @@ export interface CsiServer extends AsyncDisposable {
  * })
  */
 export async function serveCsi(init: CsiServerInit): Promise<CsiServer> {
+  takeOptions('init', init, [...places, ...services, 'idleConnectionMs', 'closeTimeoutMs'])
+  const endpoint: unknown = init.endpoint
+  if (init.socketPath !== undefined && endpoint !== undefined)
+    throw invalidOption('endpoint', endpoint, 'left out where socketPath is given')
   const socketPath = init.socketPath ?? socketPathOf(init.endpoint)
   const { closeTimeoutMs = defaultTiming.closeTimeoutMs } = init
   const rpcServer = rpcServerOf(init)
@@ -97,22 +111,27 @@ export function socketPathOf(endpoint: string): string {
 
 function rpcServerOf(init: CsiServerInit): Server {
   const { Identity, Controller, Node, GroupController, SnapshotMetadata } = csiProto()
+  const { identity } = init
+  for (const name of services as (keyof CsiServices)[]) {
+    const handlers: unknown = init[name]
+    const isLeftOut = handlers === undefined && name !== 'identity'
+    if (!isLeftOut && !isObject(handlers)) throw invalidOption(name, handlers, 'an object of functions')
+  }
   for (const rpc of Object.keys(Identity.service) as (keyof CsiServices['identity'])[]) {
-    if (typeof init.identity[rpc] !== 'function')
-      throw invalidOption(`identity.${rpc}`, init.identity[rpc], 'a function')
+    if (typeof identity[rpc] !== 'function') throw invalidOption(`identity.${rpc}`, identity[rpc], 'a function')
   }
   const server = new Server({
     'grpc.enable_channelz': 0,
     ...(init.idleConnectionMs !== undefined && { 'grpc.max_connection_idle_ms': init.idleConnectionMs }),
   })
-  const services: [ServiceDefinition, object | undefined][] = [
-    [Identity.service, init.identity],
+  const served: [ServiceDefinition, object | undefined][] = [
+    [Identity.service, identity],
     [Controller.service, init.controller],
     [Node.service, init.node],
     [GroupController.service, init.groupController],
     [SnapshotMetadata.service, init.snapshotMetadata],
   ]
-  for (const [service, handlers] of services) {
+  for (const [service, handlers] of served) {
     if (handlers) server.addService(service, implementationOf(service, handlers))
   }
   return server

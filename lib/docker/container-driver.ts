@@ -2,6 +2,7 @@ import Dockerode from 'dockerode'
 import { Agent } from 'node:http'
 import { maxLogBytes as defaultMaxLogBytes, stopGraceMs } from '../defaults.js'
 import { invalidOption, PlugstreamError } from '../errors.js'
+import { fieldsOf, takeOptions } from '../options.js'
 import { logger } from '../log.js'
 import type { TaskDriver, TaskHandle, TaskSpec } from '../task/driver.js'
 import { taskKey, type TaskRef } from '../task/task.js'
@@ -31,15 +32,17 @@ export interface DockerDriverInit {
    */
   hostId: string
   /** The engine. Default: the one of `DOCKER_HOST`, else of `/var/run/docker.sock`. */
-  docker?: DockerEngine
+  docker?: DockerEngine | undefined
   /**
    * Where the tasks' log files go (`taskLogPaths`); made where it is missing, for its owner alone. Default: files without a name, which
    * can be read through the handle and are gone with the task.
    */
-  logDir?: string
+  logDir?: string | undefined
   /** A log file that is longer is trimmed; one older part of at most this size is kept beside it. Default: 10 MiB. */
-  maxLogBytes?: number
+  maxLogBytes?: number | undefined
 }
+
+const fields = fieldsOf<DockerDriverInit>({ hostId: true, docker: true, logDir: true, maxLogBytes: true })
 
 /** A task driver whose runs outlive their host. */
 export interface DockerDriver extends TaskDriver {
@@ -68,7 +71,7 @@ export interface ContainerDriverPorts {
 }
 
 export function containerDriver(init: DockerDriverInit, ports: ContainerDriverPorts): DockerDriver {
-  const { hostId, docker = localEngine(), logDir, maxLogBytes = defaultMaxLogBytes } = init
+  const { hostId, docker = localEngine(), logDir, maxLogBytes = defaultMaxLogBytes } = takeOptions('init', init, fields)
   if (typeof hostId !== 'string' || hostId === '') throw invalidOption('hostId', hostId, 'a text that is not empty')
 
   const handleOf = async (spec: TaskSpec, container: Dockerode.Container, isNew: boolean): Promise<TaskHandle> => {

@@ -1,4 +1,5 @@
 import { invalidOption } from '../errors.js'
+import { takeOptions } from '../options.js'
 import type { TaskMount } from '../task/task.js'
 
 /** What a container is given besides what any task has. */
@@ -6,31 +7,31 @@ export interface ContainerSettings {
   /** Any reference the engine understands. Pulled where the engine does not have it. */
   image: string
   /** `never`: an image that the engine does not have is a failure. Default: `missing`. */
-  pull?: 'missing' | 'never'
+  pull?: 'missing' | 'never' | undefined
   /** `user`, `uid` or `uid:gid`, as the image knows them. Default: the image's. */
-  user?: string
+  user?: string | undefined
   /** A network of the engine, `host` or `none`. Default: the engine's. */
-  network?: string
+  network?: string | undefined
   /** All rights of the host. CSI drivers that mount need it. Default: false. */
-  privileged?: boolean
+  privileged?: boolean | undefined
   /** Capabilities beyond the engine's defaults, as `SYS_ADMIN`. */
-  capabilities?: readonly string[]
+  capabilities?: readonly string[] | undefined
   /** Device nodes of the host, which it sees under the same path. */
-  devices?: readonly string[]
+  devices?: readonly string[] | undefined
   /** Beyond this it is ended: the reason of its exit is `out of memory`. Default: no limit. */
-  memoryBytes?: number
+  memoryBytes?: number | undefined
   /** How much processor time it may use, 1.5 being one and a half processors. Default: no limit. */
-  cpus?: number
+  cpus?: number | undefined
   /** How many processes and threads it may have. Default: the engine's. */
-  pidsLimit?: number
+  pidsLimit?: number | undefined
   /** Directories and files of the host that it sees besides those it is given as a plugin. They have to be there. */
-  mounts?: readonly TaskMount[]
+  mounts?: readonly TaskMount[] | undefined
 }
 
 const texts = ['user', 'network'] as const
 const lists = ['capabilities', 'devices'] as const
 const amounts = ['memoryBytes', 'cpus', 'pidsLimit'] as const
-const known: readonly string[] = ['image', 'pull', 'privileged', 'mounts', ...texts, ...lists, ...amounts]
+const known = ['image', 'pull', 'privileged', 'mounts', ...texts, ...lists, ...amounts]
 
 /**
  * Checks the `container` block of a task, and gives it back.
@@ -38,12 +39,7 @@ const known: readonly string[] = ['image', 'pull', 'privileged', 'mounts', ...te
  * @throws ERR_OPTION_INVALID naming the field, its value and what is allowed; an unknown field is one.
  */
 export function readContainer(given: unknown): ContainerSettings {
-  if (typeof given !== 'object' || given === null || Array.isArray(given))
-    throw invalidOption('container', given, 'an object with the image of the container')
-  const fields = given as Record<string, unknown>
-  for (const [name, value] of Object.entries(fields)) {
-    if (!known.includes(name)) throw invalidOption(`container.${name}`, value, `one of ${known.join(', ')}`)
-  }
+  const fields = takeOptions('container', given, known, { below: 'container' }) as Record<string, unknown>
   if (!isText(fields['image'])) throw invalidOption('container.image', fields['image'], 'the name of an image')
   check(fields, 'pull', (value) => value === 'missing' || value === 'never', 'missing or never')
   check(fields, 'privileged', (value) => typeof value === 'boolean', 'true or false')

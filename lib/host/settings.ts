@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { defaultTiming, type Timing } from '../defaults.js'
 import { invalidOption, PlugstreamError } from '../errors.js'
+import { isObject, takeOptions } from '../options.js'
 import type { PluginKind } from '../plugin/kind.js'
 
 /** What a host is opened with, as far as it is plain data. */
@@ -9,11 +10,11 @@ export interface HostOptions {
   /** A directory of this host's own, made where it is missing: sockets, volumes and the embedded store. One host at a time has it. */
   stateDir: string
   /** What `NodeSnapshot` calls this node; a plugin's own id for it is in its fingerprint. Default: the host name. */
-  nodeId?: string
+  nodeId?: string | undefined
   /** Kinds of plugins besides CSI. Default: none. */
-  kinds?: readonly PluginKind[]
+  kinds?: readonly PluginKind[] | undefined
   /** Default of each: `defaultTiming`. */
-  timing?: Partial<Timing>
+  timing?: { readonly [Name in keyof Timing]?: Timing[Name] | undefined } | undefined
 }
 
 export interface HostSettings {
@@ -41,12 +42,9 @@ export function hostSettings(options: HostOptions, builtIn: (timing: Timing) => 
     throw invalidOption('stateDir', stateDir, 'the path of a directory')
   }
   if (typeof nodeId !== 'string' || nodeId === '') throw invalidOption('nodeId', nodeId, 'a text that is not empty')
-  if (!isObject(timing)) throw invalidOption('timing', timing, 'an object')
-  if (!Array.isArray(given) || !given.every(isKind)) throw invalidOption('kinds', given, 'a list of plugin kinds')
+  takeOptions('timing', timing, Object.keys(defaultTiming), { below: 'timing' })
+  checkKinds(given)
   for (const [name, value] of Object.entries(timing) as [string, unknown][]) {
-    if (!Object.hasOwn(defaultTiming, name)) {
-      throw invalidOption(`timing.${name}`, value, `one of ${Object.keys(defaultTiming).join(', ')}`)
-    }
     if (value === undefined) continue
     if (typeof value !== 'number' || !(value >= 1) || value > longestMs) {
       throw invalidOption(`timing.${name}`, value, `a number of milliseconds from 1 to ${longestMs}`)
@@ -60,22 +58,21 @@ export function hostSettings(options: HostOptions, builtIn: (timing: Timing) => 
   return { stateDir: resolve(stateDir), nodeId, kinds, timing: allTiming }
 }
 
-function isObject(given: unknown): given is object {
-  return typeof given === 'object' && given !== null && !Array.isArray(given)
+function checkKinds(given: unknown): void {
+  if (!Array.isArray(given)) throw invalidOption('kinds', given, 'a list of plugin kinds')
+  given.forEach((one: unknown, at) => {
+    const field = `kinds[${at}]`
+    if (!isObject(one)) throw invalidOption(field, one, 'a plugin kind: an object')
+    const { kind, types, configure, open, client } = one as Partial<Record<keyof PluginKind, unknown>>
+    if (!isText(kind)) throw invalidOption(`${field}.kind`, kind, 'a text that is not empty')
+    if (!Array.isArray(types) || !types.every(isText)) throw invalidOption(`${field}.types`, types, 'a list of texts')
+    for (const [name, method] of Object.entries({ configure, open, ...(client !== undefined && { client }) }))
+      if (typeof method !== 'function') throw invalidOption(`${field}.${name}`, method, 'a function')
+  })
 }
 
-function isKind(given: unknown): given is PluginKind {
-  if (!isObject(given)) return false
-  const { kind, types, configure, open } = given as Partial<Record<keyof PluginKind, unknown>>
-  return (
-    typeof kind === 'string' &&
-    kind !== '' &&
-    Array.isArray(types) &&
-    typeof configure === 'function' &&
-    typeof open === 'function'
-  )
-}
+const isText = (given: unknown): boolean => typeof given === 'string' && given !== ''
 
-function defined(timing: Partial<Timing>): Partial<Timing> {
+function defined(timing: HostOptions['timing'] & {}): Partial<Timing> {
   return Object.fromEntries(Object.entries(timing).filter(([, value]) => (value as unknown) !== undefined))
 }

@@ -1,5 +1,7 @@
+import { isAbsolute } from 'node:path'
 import { socketPathLimitBytes } from '../defaults.js'
 import { invalidOption, PlugstreamError } from '../errors.js'
+import { checkFields, fieldsOf as namesOf, isObject, takeOptions } from '../options.js'
 import type { PluginInfo, PluginRef, RegistryChange } from './plugin.js'
 
 /** What a registration says, whole and frozen: all of a PluginInfo but what the registry itself adds. */
@@ -35,6 +37,25 @@ export function validDefinition(given: unknown): PluginDefinition {
   })
 }
 
+const infoFields = namesOf<PluginInfo>({
+  type: true,
+  name: true,
+  allocId: true,
+  version: true,
+  provider: true,
+  connection: true,
+  options: true,
+  registeredAt: true,
+})
+
+/** The same where somebody asks for it: a field that there is not is refused, as it may be one that is misspelt. */
+export function validRegistration(given: unknown): PluginDefinition {
+  const definition = validDefinition(given)
+  const { connection } = takeOptions('plugin', given as PluginInfo, infoFields)
+  checkFields(connection, ['socketPath'], { below: 'connection' })
+  return definition
+}
+
 /** What is registered: what a registration says, and since when. */
 export function pluginInfo(definition: PluginDefinition, registeredAt: number): PluginInfo {
   const { type, name, allocId, version, provider, connection, options } = definition
@@ -54,7 +75,7 @@ export function validRef(given: unknown): PluginRef {
 /** @throws ERR_OPTION_INVALID naming the field; ERR_SOCKET_PATH. */
 export function validChange(given: unknown): ValidChange {
   const change = fieldsOf('change', given)
-  if (change['kind'] === 'register') return { kind: 'register', plugin: validDefinition(change['plugin']) }
+  if (change['kind'] === 'register') return { kind: 'register', plugin: validRegistration(change['plugin']) }
   if (change['kind'] === 'update') {
     const said = { version: text('version', change['version']), provider: text('provider', change['provider']) }
     return { kind: 'update', ref: validRef(change['ref']), ...said }
@@ -78,7 +99,7 @@ export function validName(field: string, given: unknown): string {
 function validSocketPath(given: unknown): string {
   const field = 'connection.socketPath'
   const path = validName(field, given)
-  if (path.includes('\0')) throw invalidOption(field, path, 'a path without NUL')
+  if (!isAbsolute(path) || path.includes('\0')) throw invalidOption(field, path, 'an absolute path')
   const lengthBytes = Buffer.byteLength(path)
   if (lengthBytes <= socketPathLimitBytes) return path
   throw new PlugstreamError(
@@ -96,8 +117,7 @@ function validOptions(given: unknown): PluginInfo['options'] {
 }
 
 function fieldsOf(field: string, given: unknown): Record<string, unknown> {
-  if (typeof given !== 'object' || given === null || Array.isArray(given))
-    throw invalidOption(field, given, 'an object')
+  if (!isObject(given)) throw invalidOption(field, given, 'an object')
   return given as Record<string, unknown>
 }
 

@@ -1,4 +1,5 @@
 import { invalidOption } from '../errors.js'
+import { isObject } from '../options.js'
 import type { KeyvLike, StoreRecord } from './state-store.js'
 
 /** A key as it was given to the Keyv, and what its adapter holds. */
@@ -28,6 +29,7 @@ export function keyPrefix(keyv: KeyvLike): string {
  * @throws ERR_OPTION_INVALID where its adapter cannot iterate.
  */
 export function entriesOf(keyv: KeyvLike): (prefix: string) => AsyncIterable<RawEntry> {
+  if (!isObject(keyv)) throw invalidOption('keyv', keyv, 'a Keyv')
   const store = Object(keyv.store) as object // one that is missing becomes an object that can nothing
   const own = keyPrefix(keyv)
   if (isSqlite(store)) return (prefix) => prefixed(selectEntries(store, own + prefix), own)

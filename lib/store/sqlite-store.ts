@@ -1,6 +1,7 @@
 import type { KeyvSqlite } from '@keyv/sqlite'
 import { Keyv } from 'keyv'
-import { PlugstreamError } from '../errors.js'
+import { invalidOption, PlugstreamError } from '../errors.js'
+import { fieldsOf, takeOptions } from '../options.js'
 import { foldBatch } from './batch.js'
 import { decodePlainEntry, keyPrefix, selectRows } from './keyv-entries.js'
 import { SqliteBatch, type SqliteRow } from './sqlite-batch.js'
@@ -14,8 +15,10 @@ export interface SqliteInit {
   /** The file; made where it is missing, its directory is not. */
   file: string
   /** How long a save waits while another process writes to the file. Default: 5 000. */
-  busyTimeoutMs?: number
+  busyTimeoutMs?: number | undefined
 }
+
+const initFields = fieldsOf<SqliteInit>({ file: true, busyTimeoutMs: true })
 
 export interface SqliteStore extends StateStore {
   /** The Keyv this stands on. Writing through it while the store is open is as safe as any other Keyv, and no part of a batch. */
@@ -27,10 +30,12 @@ export interface SqliteStore extends StateStore {
  * what the other wrote. A batch is one transaction, and one flush to disk. WAL with synchronous FULL: what was acknowledged survives
  * a power cut.
  *
- * @throws ERR_STORE_READ where the file cannot be opened, is no database, or is held by another process.
+ * @throws ERR_OPTION_INVALID naming the field; ERR_STORE_READ where the file cannot be opened, is no database, or is held by another process.
  * @example const store = await sqliteStore({ file: '/var/lib/agent/state.sqlite' })
  */
-export async function sqliteStore({ file, busyTimeoutMs = 5_000 }: SqliteInit): Promise<SqliteStore> {
+export async function sqliteStore(init: SqliteInit): Promise<SqliteStore> {
+  const { file, busyTimeoutMs = 5_000 } = takeOptions('init', init, initFields)
+  if (typeof file !== 'string' || file === '') throw invalidOption('file', file, 'the path of a file')
   const adapter = await open(file, busyTimeoutMs)
   const keyv = new Keyv({ store: adapter, throwOnErrors: true })
   const prefix = keyPrefix(keyv)

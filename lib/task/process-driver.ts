@@ -4,6 +4,7 @@ import { access, constants } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { maxLogBytes as defaultMaxLogBytes } from '../defaults.js'
 import { PlugstreamError } from '../errors.js'
+import { fieldsOf, takeOptions } from '../options.js'
 import type { TaskDriver, TaskSpec } from './driver.js'
 import { LogFile, taskLogPaths, type TaskLogPaths } from './log-file.js'
 import { ProcessHandle } from './process-handle.js'
@@ -15,10 +16,12 @@ export interface ProcessDriverInit {
    * Where the tasks' log files go (`taskLogPaths`); made where it is missing, for its owner alone. Default: files without a name, which
    * can be read through the handle and are gone with the task.
    */
-  logDir?: string
+  logDir?: string | undefined
   /** A log file that is longer is trimmed; one older part of at most this size is kept beside it. Default: 10 MiB. */
-  maxLogBytes?: number
+  maxLogBytes?: number | undefined
 }
+
+const initFields = fieldsOf<ProcessDriverInit>({ logDir: true, maxLogBytes: true })
 
 /**
  * Runs tasks as processes of this host, without a shell, each as the leader of a process group of its own, so that what it starts ends
@@ -32,7 +35,7 @@ export interface ProcessDriverInit {
  * @example runTasks(spec$, processDriver({ logDir: '/var/log/agent' }), ports)
  */
 export function processDriver(init: ProcessDriverInit = {}): TaskDriver {
-  const { logDir, maxLogBytes = defaultMaxLogBytes } = init
+  const { logDir, maxLogBytes = defaultMaxLogBytes } = takeOptions('init', init, initFields)
   return {
     async start(spec, resources) {
       readTaskInput(spec)

@@ -1,5 +1,6 @@
 import { restartDefaults } from '../defaults.js'
 import { invalidOption } from '../errors.js'
+import { takeOptions } from '../options.js'
 import { backoffMs, type Backoff } from './backoff.js'
 
 /** What happens when a task ends without having been told to. */
@@ -92,19 +93,14 @@ const ranges: Readonly<Record<Exclude<keyof RestartPolicy, 'mode'>, [least: numb
  */
 export function readRestartPolicy(given: unknown, field = 'restart'): RestartPolicy {
   if (given === undefined) return { ...defaultRestartPolicy }
-  if (typeof given !== 'object' || given === null || Array.isArray(given))
-    throw invalidOption(field, given, 'an object of restart settings')
+  takeOptions(field, given, ['mode', ...Object.keys(ranges)], { below: field })
   const policy: Record<string, unknown> = { ...defaultRestartPolicy }
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(given as object) as [string, unknown][]) {
     if (value === undefined) continue
     if (name === 'mode') {
       if (!modes.includes(value as string)) throw invalidOption(`${field}.mode`, value, `one of ${modes.join(', ')}`)
     } else {
-      readNumber(
-        `${field}.${name}`,
-        value,
-        Object.hasOwn(ranges, name) ? ranges[name as keyof typeof ranges] : undefined,
-      )
+      readNumber(`${field}.${name}`, value, ranges[name as keyof typeof ranges])
     }
     policy[name] = value
   }
@@ -114,11 +110,7 @@ export function readRestartPolicy(given: unknown, field = 'restart'): RestartPol
   return read
 }
 
-function readNumber(field: string, value: unknown, range: [number, number, boolean] | undefined): void {
-  if (range === undefined) {
-    const known = ['mode', ...Object.keys(ranges)].join(', ')
-    throw invalidOption(field, value, `left out: it is not one of ${known}`)
-  }
+function readNumber(field: string, value: unknown, range: [number, number, boolean]): void {
   const [least, most, whole] = range
   const fits = typeof value === 'number' && value >= least && value <= most && (!whole || Number.isInteger(value))
   if (!fits) throw invalidOption(field, value, `a ${whole ? 'whole ' : ''}number from ${least} to ${most}`)

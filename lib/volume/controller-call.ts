@@ -17,6 +17,6 @@ export type ControllerCall =
 export type ControllerRequest<Call extends ControllerCall> = Omit<
   NonNullable<Parameters<CsiClient[Call]>[0]>,
   'secrets'
-> & { plugin: string; secretsRef?: string }
+> & { plugin: string; secretsRef?: string | undefined }
 
 export type ControllerAnswer<Call extends ControllerCall> = Awaited<ReturnType<CsiClient[Call]>>

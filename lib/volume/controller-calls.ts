@@ -1,4 +1,5 @@
-import { invalidOption, messageOf, PlugstreamError } from '../errors.js'
+import { messageOf, PlugstreamError } from '../errors.js'
+import { copied, takeOptions } from '../options.js'
 import { Again } from './again.js'
 import type { ControllerAnswer, ControllerCall, ControllerRequest } from './controller-call.js'
 import { isExhausted, isNotFound, isUnknown } from './errors.js'
@@ -8,7 +9,7 @@ import { callKey, callPrefix, decodeCall, encodeCall, type PendingCall } from '.
 import type { VolumePorts } from './ports.js'
 import { readyPlugin } from './ready-plugin.js'
 import { secretsOf } from './secrets.js'
-import { name, takeVolumeId } from './take-mount.js'
+import { name, secretsByName, takeVolumeId } from './take-mount.js'
 import type { VolumeCallOptions, VolumeEvent, VolumeRef } from './volume.js'
 
 /** What ids are called in requests; what a thing that is made is called, where it has none yet. */
@@ -81,7 +82,7 @@ export class ControllerCalls {
     given: ControllerRequest<Call>,
     options: VolumeCallOptions = {},
   ): Promise<ControllerAnswer<Call>> {
-    const pending = take(call, given, this.#ports.check)
+    const pending = take(call, given, this.#ports)
     const { plugin, id } = pending
     const doing = `${call} of ${JSON.stringify(id)} with plugin ${JSON.stringify(plugin)}`
     const answer = await this.#operations.inTurn(doing, pending, options, (limits) => {
@@ -221,15 +222,14 @@ function noneIsGone(failure: unknown): object {
 function take(
   call: ControllerCall,
   given: ControllerRequest<ControllerCall>,
-  check: VolumePorts['check'],
+  { fields: fieldsOf, check }: Pick<VolumePorts, 'fields' | 'check'>,
 ): PendingCall {
-  if (typeof given !== 'object' || (given as object | null) === null) throw invalidOption('request', given, 'an object')
-  // They would be stored with the rest of it.
-  if ('secrets' in given) throw invalidOption('secrets', {}, 'left out: secretsRef has the name of them')
-  const { plugin, secretsRef, ...request } = structuredClone(given)
-  const fields = request as Partial<Record<string, unknown>>
+  const known = ['plugin', ...fieldsOf(call).filter((field) => field !== 'secrets'), 'secretsRef']
+  const { plugin, secretsRef, ...asked } = takeOptions('request', given, known, { instead: secretsByName })
+  const fields = asked as Partial<Record<string, unknown>>
   for (const field of idFields) if (fields[field] !== undefined) takeVolumeId(field, fields[field])
-  check(call, request)
+  check(call, asked)
+  const request = Object.fromEntries(Object.entries(fields).map(([field, value]) => [field, copied(field, value)]))
   const ids = ['name', ...idFields].map((field) => fields[field])
   return {
     plugin: name('plugin', plugin),

@@ -1,6 +1,7 @@
 import { now } from '../clock.js'
 import { volumeCallMarginMs } from '../defaults.js'
 import { abortedError, invalidOption, PlugstreamError } from '../errors.js'
+import { checkSignal } from '../options.js'
 import type { VolumeCallOptions } from './volume.js'
 
 /** The longest a timer of Node can wait, less a second. */
@@ -50,7 +51,7 @@ export async function limited<T>(
   unfinished: { add(work: Promise<unknown>): void },
   work: (limits: Limits) => Promise<T>,
 ): Promise<T> {
-  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalidOption('signal', signal, 'an AbortSignal')
+  checkSignal(signal)
   if (!(Number.isFinite(timeoutMs) && timeoutMs >= 1 && timeoutMs <= longestTimeoutMs))
     throw invalidOption('timeoutMs', timeoutMs, `a number of ms from 1 to ${longestTimeoutMs}`)
   const stop = new AbortController()

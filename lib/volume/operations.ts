@@ -1,9 +1,12 @@
 import { setMaxListeners } from 'node:events'
 import { csiOperationTimeoutMs, volumesAtOnce } from '../defaults.js'
+import { fieldsOf, takeOptions } from '../options.js'
 import { Unfinished } from '../unfinished.js'
 import { limited, type Limits } from './limits.js'
 import { Turns } from './turns.js'
 import type { VolumeCallOptions } from './volume.js'
+
+const optionFields = fieldsOf<VolumeCallOptions>({ signal: true, timeoutMs: true })
 
 /** What is done with volumes: one thing at a time for each, in the order it was asked for, and not too many at one plugin. */
 export class Operations {
@@ -41,12 +44,9 @@ export class Operations {
   }
 
   /** Work within its time, in the turn of who does it. */
-  within<T>(
-    doing: string,
-    { timeoutMs = csiOperationTimeoutMs, signal }: VolumeCallOptions,
-    work: (limits: Limits) => Promise<T>,
-  ): Promise<T> {
-    const bounds = { timeoutMs, ...(signal && { signal }) }
+  within<T>(doing: string, options: VolumeCallOptions, work: (limits: Limits) => Promise<T>): Promise<T> {
+    const { timeoutMs = csiOperationTimeoutMs, signal } = takeOptions('options', options, optionFields)
+    const bounds = { timeoutMs, signal }
     return limited(doing, bounds, this.#closing.signal, this.#unfinished, work)
   }
 

@@ -44,6 +44,8 @@ export interface VolumePorts {
   checkAccess: (access: VolumeAccess, field: string) => void
   /** Fails with ERR_OPTION_INVALID naming the field where a request cannot be sent. */
   check: (call: ControllerCall, request: object) => void
+  /** The fields that the request of a call has. */
+  fields: (call: ControllerCall) => readonly string[]
   /** The secrets of a call. Fails with ERR_OPTION_INVALID where there are none of that name. Nobody waits for it once the signal is aborted. */
   secrets: (request: SecretsRequest, signal: AbortSignal) => Promise<Secrets>
   now: () => number

@@ -1,8 +1,18 @@
 import type { TextMap } from '../csi/codec.js'
 import { volumeIdLimitBytes } from '../defaults.js'
 import { invalidOption } from '../errors.js'
+import { copied, fieldsOf, isObject, takeOptions } from '../options.js'
 import { usualAccess } from './usage.js'
-import type { MountRef, MountRequest, VolumeAccess, VolumeRef } from './volume.js'
+import type {
+  ClaimState,
+  MountedVolume,
+  MountRef,
+  MountRequest,
+  VolumeAccess,
+  VolumeEvent,
+  VolumeRef,
+  VolumeState,
+} from './volume.js'
 
 /** Which volume, with nothing left out. */
 export interface TakenRef {
@@ -28,9 +38,41 @@ export interface TakenRequest extends TakenMount {
 /** Fails with ERR_OPTION_INVALID where a value cannot be sent as what it is meant for. */
 export type CheckAccess = (access: VolumeAccess, field: string) => void
 
-/** @throws ERR_OPTION_INVALID naming the field. */
-export function takeRef(given: VolumeRef): TakenRef {
-  if (!isObject(given)) throw invalidOption('volume', given, 'an object')
+const refFields = fieldsOf<MountRef>({
+  plugin: true,
+  volumeId: true,
+  namespace: true,
+  allocId: true,
+  access: true,
+  mountName: true,
+})
+const requestFields = fieldsOf<Omit<MountRequest, keyof MountRef>>({
+  secretsRef: true,
+  volumeContext: true,
+  publishContext: true,
+})
+
+/** A volume may be named by what it was mounted with, what came of that, or what is told of it. */
+const told = fieldsOf<Omit<MountedVolume & VolumeState & ClaimState & VolumeEvent, keyof MountRef>>({
+  path: true,
+  unmount: true,
+  staged: true,
+  attachedTo: true,
+  claims: true,
+  phase: true,
+  problem: true,
+  kind: true,
+  call: true,
+  message: true,
+  at: true,
+})
+
+/** What to say to who gives secrets themselves, which would be stored with the rest. */
+export const secretsByName = { secrets: 'secretsRef has the name of them, and openHost({ secrets }) gives them' }
+
+/** @param own fields that there are besides. @throws ERR_OPTION_INVALID naming the field. */
+export function takeRef(given: VolumeRef, own: readonly string[] = []): TakenRef {
+  takeOptions('volume', given, [...refFields, ...own], { also: [...requestFields, ...told], instead: secretsByName })
   const { plugin, volumeId, namespace = 'default' } = given
   return {
     plugin: name('plugin', plugin),
@@ -53,6 +95,7 @@ export function takeMountRef(given: MountRef, checkAccess: CheckAccess): TakenMo
 
 /** A copy: its giver may use the object again. @throws ERR_OPTION_INVALID naming the field. */
 export function takeMount(given: MountRequest, checkAccess: CheckAccess): TakenRequest {
+  takeOptions('volume', given, [...refFields, ...requestFields], { instead: secretsByName })
   const ref = takeMountRef(given, checkAccess)
   const { secretsRef, volumeContext, publishContext } = given
   return {
@@ -83,7 +126,7 @@ function takeAccess(access: VolumeAccess, check: CheckAccess): VolumeAccess {
   if (readonly !== undefined && typeof readonly !== 'boolean')
     throw invalidOption('access.readonly', readonly, 'true or false')
   check(capability, 'access')
-  return { ...structuredClone(capability), ...(readonly && { readonly }) }
+  return { ...copied('access', capability), ...(readonly && { readonly }) }
 }
 
 /** Any text with something in it. */
@@ -93,11 +136,7 @@ export function name(field: string, value: unknown): string {
 }
 
 function texts(field: string, value: TextMap): TextMap {
-  if (!isObject(value) || Array.isArray(value) || !Object.values(value).every((one) => typeof one === 'string'))
+  if (!isObject(value) || !Object.values(value).every((one) => typeof one === 'string'))
     throw invalidOption(field, value, 'an object of texts')
   return { ...value }
-}
-
-function isObject(given: unknown): boolean {
-  return typeof given === 'object' && given !== null
 }

@@ -85,7 +85,7 @@ export class VolumeManager {
   mustBeFree({ plugin, volumeId }: VolumeRef): void {
     const held = [...this.#held.values()].find(({ record }) => record.plugin === plugin && record.volumeId === volumeId)
     if (!held) return
-    const users = held.record.claims.map(({ allocId }) => allocId).join(', ')
+    const users = [...new Set(held.record.claims.map(({ allocId }) => allocId))].join(', ')
     throw new PlugstreamError(
       'ERR_VOLUME_BUSY',
       `${nameOf(held.record)} is held here${users && ` for ${users}`}: unmount it first`,

@@ -20,7 +20,7 @@ import type { VolumeManager } from './volume-manager.js'
 export interface ExpandRequest extends VolumeRef {
   capacityRange: CapacityRange
   /** Default: the name the volume was mounted with. */
-  secretsRef?: string
+  secretsRef?: string | undefined
 }
 
 /** Where a volume is for its plugin, as calls on the node want it. */
@@ -84,24 +84,19 @@ export class VolumeReports {
    * @returns the size it has then, where it is known.
    */
   async expand(given: ExpandRequest, options: VolumeCallOptions = {}): Promise<{ capacityBytes?: bigint }> {
-    const { volumeId } = takeRef(given)
-    const { capacityRange, secretsRef } = given
+    const { volumeId } = takeRef(given, ['capacityRange'])
+    const { capacityRange, secretsRef, ...ref } = given
     this.#ports.check('controllerExpandVolume', { volumeId, capacityRange })
     if (secretsRef !== undefined) name('secretsRef', secretsRef)
     const range = { ...capacityRange } // its giver may use the object again
-    return this.#about('expanding', given, options, async (plugin, places, limits, { held, access }) => {
+    return this.#about('expanding', ref, options, async (plugin, places, limits, { held, access }) => {
       const { readonly: _ofUse, ...volumeCapability } = access
       const request = { volumeId: places.volumeId, capacityRange: range, volumeCapability }
-      const ref = { ...held.record, ...(secretsRef !== undefined && { secretsRef }) }
-      const grown = await this.#expandInStorage(
-        plugin,
-        request,
-        (rpc) => this.#halves.secrets(ref, rpc, limits),
-        limits,
-      )
+      const of = { ...held.record, ...(secretsRef !== undefined && { secretsRef }) }
+      const grown = await this.#expandInStorage(plugin, request, (rpc) => this.#halves.secrets(of, rpc, limits), limits)
       let { capacityBytes } = grown
       if (grown.nodeExpansionRequired) {
-        const secrets = await this.#halves.secrets(ref, 'NodeExpandVolume', limits)
+        const secrets = await this.#halves.secrets(of, 'NodeExpandVolume', limits)
         limits.doing = 'NodeExpandVolume'
         const onNode = await plugin.node.client.nodeExpandVolume({ ...places, ...request, ...secrets }, limits.call)
         capacityBytes = onNode.capacityBytes ?? capacityBytes

@@ -8,30 +8,30 @@ export interface VolumeRef {
   /** As CreateVolume gave it. */
   volumeId: string
   /** Whose books the volume is in; one volume in two namespaces is staged and published apart. Default: `default`. */
-  namespace?: string
+  namespace?: string | undefined
 }
 
 /** How an alloc uses a volume. `readonly` counts for this use alone; a volume can be in use read-only and read-write at once. */
-export type VolumeAccess = VolumeCapability & { readonly?: boolean }
+export type VolumeAccess = VolumeCapability & { readonly?: boolean | undefined }
 
 /** Which use of a volume. */
 export interface MountRef extends VolumeRef {
   /** Who uses it: any text that the host knows its user by. */
   allocId: string
   /** Default: a mount with the access mode SINGLE_NODE_WRITER. What it says is compared by value. */
-  access?: VolumeAccess
+  access?: VolumeAccess | undefined
   /** Tells two uses of one volume by one alloc apart that are alike otherwise. Default: none. */
-  mountName?: string
+  mountName?: string | undefined
 }
 
 /** What `mount` takes. */
 export interface MountRequest extends MountRef {
   /** The name of the secrets of this volume, which `openHost({ secrets })` is asked for at each call. Default: it needs none. */
-  secretsRef?: string
+  secretsRef?: string | undefined
   /** What CreateVolume gave for it. Kept in the store. */
-  volumeContext?: TextMap
+  volumeContext?: TextMap | undefined
   /** What ControllerPublishVolume gave for it, where somebody else has attached it. Default: the host attaches it if it can. */
-  publishContext?: TextMap
+  publishContext?: TextMap | undefined
 }
 
 /** A volume in use. Disposing of it unmounts it. */
@@ -48,9 +48,9 @@ export interface MountedVolume extends AsyncDisposable {
 
 /** How long a call about a volume may take, its turn and the wait for its plugin included. */
 export interface VolumeCallOptions {
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
   /** Default: 120 000. */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
 }
 
 /**

@@ -13,13 +13,16 @@ import {
   type Observable,
   type ObservableInput,
 } from 'rxjs'
+import { fieldsOf, takeOptions } from '../../lib/options.js'
 
 export interface PollInit<T> {
   /** Pause after a look that came to `last`, in ms. */
   pauseMs: (last: T | undefined) => number
   /** Asks for a look without waiting for the pause to end. */
-  ask$?: Observable<unknown>
+  ask$?: Observable<unknown> | undefined
 }
+
+const initFields = fieldsOf<PollInit<unknown>>({ pauseMs: true, ask$: true })
 
 /**
  * Looks at once, and again after each pause; two looks never overlap, and the first value of a look is what it came to. An ask during
@@ -28,7 +31,8 @@ export interface PollInit<T> {
  *
  * @example poll(() => probe(), { pauseMs: (last) => (last?.healthy ? 4_000 : 1_000), ask$: connectionLost$ })
  */
-export function poll<T>(look: () => ObservableInput<T>, { pauseMs, ask$ = NEVER }: PollInit<T>): Observable<T> {
+export function poll<T>(look: () => ObservableInput<T>, init: PollInit<T>): Observable<T> {
+  const { pauseMs, ask$ = NEVER } = takeOptions('init', init, initFields)
   return defer(() => {
     let last: T | undefined
     const asked$ = new BehaviorSubject(false)

@@ -1,3 +1,4 @@
+import { requestFields } from '../../lib/csi/check-request.js'
 import type { CsiClient } from '../../lib/csi/client.js'
 import { PlugstreamError } from '../../lib/errors.js'
 import type { PluginInfo, PluginType } from '../../lib/plugin/plugin.js'
@@ -313,6 +314,7 @@ export function fakePorts(plugin: FakePlugin, records: Map<string, string>): Vol
       look: async (path) => ({ state: plugin.pathStates.get(path) ?? 'directory', description: `looked at ${path}` }),
     },
     volumeRoot: () => hostRoot,
+    fields: requestFields,
     isRegistered: (type) => type !== 'csi-controller' || plugin.capabilities.has('attach'),
     ready: async (type, _plugin, signal) => {
       await plugin.there(signal)

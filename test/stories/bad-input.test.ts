@@ -51,7 +51,11 @@ describe('what cannot be', () => {
       configured({ id: 'ebs', type: 'node', mountDir: '/csi', stagePublishBaseDir: '/csi/x' }),
       'csiPlugin.stagePublishBaseDir is "/csi/x"',
     ],
-    ['a setting nobody knows', configured({ id: 'ebs', type: 'node', moutDir: '/x' }), 'csiPlugin.moutDir is "/x"'],
+    [
+      'a setting nobody knows',
+      configured({ id: 'ebs', type: 'node', moutDir: '/x' }),
+      'csiPlugin.moutDir is no field; there are id',
+    ],
     [
       'a kind nobody knows',
       { allocId: 'a1', taskName: 'driver', isolation: 'none', plugin: { kind: 'toy', id: 'x' } },

@@ -26,7 +26,7 @@ describe('openHost', () => {
     ['store', { store: {} }, 'store is an object; it must be a Keyv or a state store'],
     ['store', { store: null }, 'store is null'],
     ['nodeId', { nodeId: '' }, 'nodeId is ""'],
-    ['timing.heartbeat', { timing: { heartbeat: 1 } }, 'timing.heartbeat is 1; it must be one of heartbeatMs, '],
+    ['timing.heartbeat', { timing: { heartbeat: 1 } }, 'timing.heartbeat is no field; there are heartbeatMs, '],
     ['timing.heartbeatMs', { timing: { heartbeatMs: -1 } }, 'timing.heartbeatMs is -1'],
     [
       'timing.heartbeatMs',

@@ -1,6 +1,7 @@
 import { EventEmitter, once } from 'node:events'
 import type { CsiRpc } from '../../lib/csi/rpcs.js'
 import { abortedError, PlugstreamError } from '../../lib/errors.js'
+import { checkRpc } from './check-script.js'
 
 /** One call that reached a scripted plugin, also where it was never answered. */
 export interface PluginCall {
@@ -30,9 +31,10 @@ export class CallLog {
   /**
    * The `count`th call of `rpc`, counted from the beginning; at once where it has come already.
    *
-   * @throws ERR_CLOSED where the plugin ends before it; ERR_ABORTED or ERR_TIMEOUT where the signal is aborted.
+   * @throws ERR_OPTION_INVALID where there is no such call. ERR_CLOSED where the plugin ends before it; ERR_ABORTED or ERR_TIMEOUT where the signal is aborted.
    */
   async wait(rpc: CsiRpc, count: number, signal?: AbortSignal): Promise<PluginCall> {
+    checkRpc(rpc)
     for (;;) {
       const found = this.calls.filter((call) => call.rpc === rpc)[count - 1]
       if (found) return found

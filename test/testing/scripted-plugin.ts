@@ -6,6 +6,8 @@ import type { CallContext, CsiServices } from '../../lib/csi/server-handlers.js'
 import { status } from '../../lib/csi/server-status.js'
 import { serveCsi, type CsiServer } from '../../lib/csi/server.js'
 import { invalidOption } from '../../lib/errors.js'
+import { fieldsOf, takeOptions } from '../../lib/options.js'
+import { checkReplies, checkRpc, checkScript } from './check-script.js'
 import { CallLog, type PluginCall } from './call-log.js'
 import { serveNothing } from './mute-server.js'
 import { answers, type PluginScript, type Reply } from './plugin-script.js'
@@ -18,7 +20,7 @@ export interface ScriptedPlugin extends AsyncDisposable {
   /**
    * The `count`th call of `rpc` (default: the first), counted from the beginning; at once where it has come already.
    *
-   * @throws ERR_CLOSED where the plugin ends before it; ERR_ABORTED or ERR_TIMEOUT where the signal is aborted.
+   * @throws ERR_OPTION_INVALID where there is no such call. ERR_CLOSED where the plugin ends before it; ERR_ABORTED or ERR_TIMEOUT where the signal is aborted.
    */
   waitForCall(rpc: CsiRpc, count?: number, signal?: AbortSignal): Promise<PluginCall>
   /** Changes the given fields of the script from now on; replies are the new ones alone. */
@@ -41,19 +43,27 @@ export interface ScriptedPlugin extends AsyncDisposable {
 
 export interface ScriptedPluginInit {
   socketPath: string
-  script?: PluginScript
+  script?: PluginScript | undefined
   /** Hears each call before it is answered; the answer waits for it. */
-  onCall?: (call: PluginCall) => Promise<void>
+  onCall?: ((call: PluginCall) => Promise<void>) | undefined
   /** Hears when nobody waits for the answer of a call any more: it was given, or its caller has left. */
-  onEnd?: (call: PluginCall) => void
+  onEnd?: ((call: PluginCall) => void) | undefined
   /** What a reply with the fault `exit` does; only a program of its own can. */
-  exit?: (code: number) => void
+  exit?: ((code: number) => void) | undefined
 }
+
+const initFields = fieldsOf<ScriptedPluginInit>({
+  socketPath: true,
+  script: true,
+  onCall: true,
+  onEnd: true,
+  exit: true,
+})
 
 /**
  * Starts a scripted plugin in this process. Resolves once it listens, or at once where the script says that it listens later.
  *
- * @throws ERR_SOCKET and the other errors of `serveCsi`.
+ * @throws ERR_OPTION_INVALID naming the field, also of a script. ERR_SOCKET and the other errors of `serveCsi`.
  * @example
  * await using plugin = await scriptedPlugin({ socketPath, script: { ready: false } })
  * await plugin.waitForCall('Probe')
@@ -61,7 +71,7 @@ export interface ScriptedPluginInit {
  * await plugin.reply('NodeStageVolume', { status: 'UNAVAILABLE' }, { fault: 'hang' })
  */
 export async function scriptedPlugin(init: ScriptedPluginInit): Promise<ScriptedPlugin> {
-  const plugin = new Plugin(init)
+  const plugin = new Plugin(takeOptions('init', init, initFields))
   await plugin.start()
   return plugin
 }
@@ -82,7 +92,7 @@ class Plugin implements ScriptedPlugin {
   constructor(init: ScriptedPluginInit) {
     this.#init = init
     this.socketPath = init.socketPath
-    this.#script = { replies: {}, ...init.script }
+    this.#script = { replies: {}, ...checkScript(init.script) }
   }
 
   get calls(): readonly PluginCall[] {
@@ -105,10 +115,12 @@ class Plugin implements ScriptedPlugin {
   }
 
   async change(script: PluginScript): Promise<void> {
-    Object.assign(this.#script, script)
+    Object.assign(this.#script, checkScript(script))
   }
 
   async reply(rpc: CsiRpc, ...replies: Reply[]): Promise<void> {
+    checkRpc(rpc)
+    checkReplies(replies)
     this.#script.replies = { ...this.#script.replies, [rpc]: [...(this.#script.replies[rpc] ?? []), ...replies] }
   }
 
@@ -120,6 +132,7 @@ class Plugin implements ScriptedPlugin {
   }
 
   async rebind(script: PluginScript = {}): Promise<void> {
+    checkScript(script)
     await this.unlinkSocket()
     this.#script = { ...this.#script, ...script }
     await this.listen()

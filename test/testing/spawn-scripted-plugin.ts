@@ -4,6 +4,8 @@ import { fileURLToPath } from 'node:url'
 import { removeDeadSocket } from '../../lib/csi/socket-file.js'
 import type { TaskExit } from '../../lib/task/driver.js'
 import { PlugstreamError } from '../../lib/errors.js'
+import { takeOptions } from '../../lib/options.js'
+import { checkScript } from './check-script.js'
 import { CallLog, type PluginCall } from './call-log.js'
 import type { PluginScript } from './plugin-script.js'
 import type { ScriptedPlugin } from './scripted-plugin.js'
@@ -35,10 +37,14 @@ const loader = program.href.endsWith('.ts') ? ['--import', import.meta.resolve('
 /**
  * Starts a scripted plugin as a child process. Resolves once it listens, or has started where the script says that it listens later.
  *
- * @throws ERR_TASK_SPAWN with what the program said, where it ends before that.
+ * @throws ERR_OPTION_INVALID naming the field; ERR_TASK_SPAWN with what the program said, where it ends before that.
  */
-export async function spawnScriptedPlugin(init: { socketPath: string; script?: PluginScript }): Promise<SpawnedPlugin> {
-  const { socketPath, script = {} } = init
+export async function spawnScriptedPlugin(init: {
+  socketPath: string
+  script?: PluginScript | undefined
+}): Promise<SpawnedPlugin> {
+  const { socketPath, script = {} } = takeOptions('init', init, ['socketPath', 'script'])
+  checkScript(script)
   const child = fork(fileURLToPath(program), [], {
     execArgv: loader,
     env: { ...process.env, CSI_ENDPOINT: `unix://${socketPath}`, ...scriptVariable(script) },
@@ -60,6 +66,7 @@ export function scriptedPluginCommand(script: PluginScript | string = {}): {
   command: [string, ...string[]]
   env: Record<string, string>
 } {
+  if (typeof script !== 'string') checkScript(script)
   return { command: [process.execPath, ...loader, fileURLToPath(program)], env: scriptVariable(script) }
 }
 

@@ -20,8 +20,13 @@ describe('hostSettings', () => {
     ['timing.heartbeatMs', { stateDir, timing: { heartbeatMs: Number.NaN } }],
     ['timing.heartbeatMs', { stateDir, timing: { heartbeatMs: 0.001 } }],
     ['kinds', { stateDir, kinds: 5 }],
-    ['kinds', { stateDir, kinds: [null] }],
-    ['kinds', { stateDir, kinds: [{ kind: 'toy' }] }],
+    ['kinds[0]', { stateDir, kinds: [null] }],
+    ['kinds[0].kind', { stateDir, kinds: [{}] }],
+    ['kinds[0].types', { stateDir, kinds: [{ kind: 'toy' }] }],
+    ['kinds[0].types', { stateDir, kinds: [{ kind: 'toy', types: [''] }] }],
+    ['kinds[1].configure', { stateDir, kinds: [csiKind(), { kind: 'toy', types: [] }] }],
+    ['kinds[1].open', { stateDir, kinds: [csiKind(), { ...csiKind(), kind: 'toy', open: 'x' }] }],
+    ['kinds[0].client', { stateDir, kinds: [{ ...csiKind(), client: null }] }],
   ]
   for (const [field, options] of refused) {
     it(`refuses ${JSON.stringify(options)} naming ${field}`, () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { socketPathLimitBytes } from '../../../lib/defaults.js'
 import { PlugstreamError } from '../../../lib/errors.js'
-import { validChange, validDefinition, validRef } from '../../../lib/plugin/validate.js'
+import { validChange, validDefinition, validRef, validRegistration } from '../../../lib/plugin/validate.js'
 
 const whole = {
   type: 'csi-node',
@@ -53,6 +53,7 @@ describe('a registration at the door', () => {
     ['no connection', { connection: undefined }, 'connection'],
     ['no socket path', { connection: {} }, 'connection.socketPath'],
     ['an empty socket path', { connection: { socketPath: '' } }, 'connection.socketPath'],
+    ['a relative socket path', { connection: { socketPath: 'run/ebs.sock' } }, 'connection.socketPath'],
     ['a socket path with NUL', { connection: { socketPath: '/run/a\0b' } }, 'connection.socketPath'],
     ['a version that is no text', { version: 1 }, 'version'],
     ['a provider that is no text', { provider: {} }, 'provider'],
@@ -82,6 +83,23 @@ describe('a registration at the door', () => {
     for (const nonsense of [undefined, null, 1, 'ebs', [], () => undefined]) {
       expect(refusal(() => validDefinition(nonsense)).code).to.equal('ERR_OPTION_INVALID')
     }
+  })
+})
+
+describe('a registration that somebody asks for', () => {
+  it('is refused for a field that there is not, whose value is not shown, and taken where it is undefined', () => {
+    const { connection } = whole
+    const rows: [object, string][] = [
+      [{ ...whole, verison: 'hunter2' }, 'verison'],
+      [{ ...whole, connection: { ...connection, socket: 'hunter2' } }, 'connection.socket'],
+    ]
+    for (const [given, field] of rows) {
+      const refused = refusal(() => validRegistration(given))
+      expect(refused).to.include({ code: 'ERR_OPTION_INVALID', field })
+      expect(refused.message).not.to.contain('hunter2')
+      expect(refusal(() => validChange({ kind: 'register', plugin: given }))).to.deep.equal(refused)
+    }
+    expect(validRegistration({ ...whole, verison: undefined, registeredAt: 5 })).to.deep.equal(whole)
   })
 })
 

@@ -545,7 +545,7 @@ describe('the secrets of a call of a controller', () => {
   it(
     'are refused in the request, where they would be stored, and not shown',
     withController(async (controller, { calls }) => {
-      for (const secrets of [{ password: 'hunter2' }, 'hunter2', undefined]) {
+      for (const secrets of [{ password: 'hunter2' }, 'hunter2', null]) {
         const making = calls.make('controllerPublishVolume', { ...attach, secrets } as never)
         const { details, message } = await failureOf(making, 'ERR_OPTION_INVALID')
         expect(details).to.deep.equal({ field: 'secrets' })

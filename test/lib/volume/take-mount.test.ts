@@ -20,6 +20,8 @@ const whole = {
 /** What a request is refused for, with something in it that is not right. */
 const fieldOf = (over: object): Promise<unknown> => refused(() => takeMount({ ...whole, ...over }, checkAccess))
 
+type Door = (given: never, check: typeof checkAccess) => unknown
+
 describe('a request to mount', () => {
   it('is taken as it is', () => {
     expect(takeMount(whole, checkAccess)).to.deep.equal(whole)
@@ -140,7 +142,7 @@ describe('a request to mount', () => {
 
   it('is refused where it is no object', async () => {
     for (const given of [undefined, null, 'v1', 7])
-      for (const door of [takeRef, takeMountRef, takeMount] as ((given: never, check: typeof checkAccess) => unknown)[])
+      for (const door of [(ref: never) => takeRef(ref), takeMountRef, takeMount] as Door[])
         expect(await refused(() => door(given as never, checkAccess)), `${door.name} of ${given}`).to.equal('volume')
   })
 })
