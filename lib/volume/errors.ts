@@ -20,6 +20,24 @@ export function isUnknown(thrown: unknown): boolean {
   return thrown instanceof PlugstreamError && thrown.details['outcome'] === 'unknown'
 }
 
+/** The plugin has said what became of the call, be it that there is no such call. */
+export function isFinalAnswer(thrown: unknown): boolean {
+  if (!(thrown instanceof PlugstreamError)) return false
+  const { code, details } = thrown
+  const isAnswer = code === 'ERR_CSI_UNSUPPORTED' || code === 'ERR_CSI_PROTOCOL' || code === 'ERR_CSI_RPC'
+  return isAnswer && details['outcome'] !== 'unknown' && details['sent'] !== false
+}
+
+/** What a call answers, or something else where the plugin does not advertise it. */
+export async function unlessUnsupported<T, Other>(call: () => Promise<T>, otherwise: Other): Promise<T | Other> {
+  try {
+    return await call()
+  } catch (failure) {
+    if (isUnsupported(failure)) return otherwise
+    throw failure
+  }
+}
+
 /** The mount table says otherwise than the plugin. */
 export function isMountError(thrown: unknown): boolean {
   return thrown instanceof PlugstreamError && thrown.code === 'ERR_MOUNT'

@@ -3,6 +3,7 @@ import { escapePathPart } from '../path-escape.js'
 import type { StoreRecord } from '../store/state-store.js'
 import type { ControllerCall } from './controller-call.js'
 import { corrupt, fieldsOf } from '../stored-record.js'
+import { withSizes } from './stored-sizes.js'
 
 /** Every record of a call that it is not known of what became of it is under this prefix. */
 export const callPrefix = 'volume-call/'
@@ -63,11 +64,4 @@ export function decodeCall(record: StoreRecord): PendingCall {
   }
   if (callKey(pending) !== key) throw corrupt(key, 'it is the record of another call')
   return pending
-}
-
-function withSizes(request: object, as: (size: string) => string | bigint): object {
-  const { capacityRange, ...rest } = request as { capacityRange?: Record<string, string> }
-  if (!capacityRange) return rest
-  const sizes = Object.entries(capacityRange).filter(([, size]: [string, unknown]) => size !== undefined)
-  return { ...rest, capacityRange: Object.fromEntries(sizes.map(([end, size]) => [end, as(size)])) }
 }

@@ -70,7 +70,7 @@ export class VolumeCourse {
         await detach(await this.#plugin.controller(limits), volume.record, attachedTo, limits)
     }
     volume.solved('')
-    await volume.save(without(volume.record, 'stage', 'attachedTo', 'publishContext'))
+    await volume.save(without(volume.record, 'stage', 'attachedTo', 'publishContext', 'growth'))
   }
 
   /** Makes what is dead anew: every use of it ends first, so that it can be staged again. */

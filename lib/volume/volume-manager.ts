@@ -5,6 +5,7 @@ import type { StoreWrite } from '../store/state-store.js'
 import { quarantinePrefix } from '../stored-record.js'
 import { Again } from './again.js'
 import { isMountError } from './errors.js'
+import { grow } from './growth.js'
 import { HeldVolume } from './held-volume.js'
 import type { Limits } from './limits.js'
 import { checkFree, checkNoLink, missing } from './node-steps.js'
@@ -118,6 +119,11 @@ export class VolumeManager {
   async unmount(ref: MountRef, options: VolumeCallOptions = {}): Promise<void> {
     const wanted = takeMountRef(ref, this.#ports.checkAccess)
     await this.#operation(`unmounting ${nameOf(wanted)}`, wanted, options, (limits) => this.#unmount(wanted, limits))
+  }
+
+  /** What could not be done of a volume is done as soon as it can be. */
+  settleLater({ record }: HeldVolume): void {
+    this.#again.later(volumeKey(record))
   }
 
   /** A plugin is there, or there again: what waited for it goes on, and what it had is looked at. */
@@ -315,10 +321,26 @@ export class VolumeManager {
         }
         await course.rest(limits)
         volume.solved('')
+        await attempt('', () => this.#grow(volume, plugin, limits))
       }),
     )
     this.#forgetIfGone(key)
     if (failed) throw failed
+  }
+
+  /** Goes on with a growth that nobody knows the end of. */
+  async #grow(volume: HeldVolume, plugin: VolumePlugin, limits: Limits): Promise<void> {
+    if (!volume.record.growth) return
+    const of = { ...volume.record, ...volume.record.growth }
+    try {
+      await grow(volume, plugin, (rpc) => this.#halves.secrets(of, rpc, limits), limits)
+      this.#told('done', of, 'grown, as it was to be')
+    } catch (failure) {
+      this.#told('failed', of, messageOf(failure))
+      throw failure
+    } finally {
+      await volume.resave()
+    }
   }
 
   /**

@@ -1,7 +1,9 @@
 import type { TextMap } from '../csi/codec.js'
+import type { CapacityRange } from '../csi/messages/shared.js'
 import { escapePathPart } from '../path-escape.js'
 import type { StoreRecord } from '../store/state-store.js'
 import { corrupt, fieldsOf } from '../stored-record.js'
+import { withSizes } from './stored-sizes.js'
 import type { TakenMount, TakenRef } from './take-mount.js'
 import type { VolumeAccess } from './volume.js'
 
@@ -38,6 +40,14 @@ export interface VolumeRecord extends TakenRef {
   /** The one place where it is staged. */
   stage?: { access: VolumeAccess; path: string }
   claims: readonly Claim[]
+  /** What it is to grow to, from before the first call for it until it is known what became of it. */
+  growth?: Growth
+}
+
+export interface Growth {
+  capacityRange: CapacityRange
+  /** Where it is another than that of the volume. */
+  secretsRef?: string
 }
 
 /** One key a volume; no two share one. */
@@ -62,7 +72,7 @@ export function withoutClaim(record: VolumeRecord, path: string): VolumeRecord {
 }
 
 /** The record without a field that may be left out. */
-export function without<Field extends 'stage' | 'attachedTo' | 'publishContext'>(
+export function without<Field extends 'stage' | 'attachedTo' | 'publishContext' | 'growth'>(
   record: VolumeRecord,
   ...fields: readonly Field[]
 ): VolumeRecord {
@@ -74,8 +84,8 @@ export function newRecord({ plugin, namespace, volumeId }: TakenMount, root: str
   return { plugin, namespace, volumeId, root, claims: [] }
 }
 
-export function encodeVolume(record: VolumeRecord): unknown {
-  return { schema, ...record }
+export function encodeVolume({ growth, ...record }: VolumeRecord): unknown {
+  return { schema, ...record, ...(growth && { growth: withSizes(growth, String) }) }
 }
 
 /**
@@ -90,8 +100,19 @@ export function decodeVolume(record: StoreRecord): VolumeRecord {
   if (!Array.isArray(value.claims) || !value.claims.every(isClaim)) throw corrupt(key, 'its claims cannot be read')
   if (value.stage !== undefined && !isPlace(value.stage)) throw corrupt(key, 'its stage cannot be read')
   const volume = value as VolumeRecord
+  if (volume.growth !== undefined) volume.growth = growthOf(key, volume.growth)
   if (volumeKey(volume) !== key) throw corrupt(key, 'it is the record of another volume')
   return volume
+}
+
+function growthOf(key: string, growth: object): Growth {
+  try {
+    const { capacityRange } = growth as Partial<Growth>
+    if (!capacityRange) throw corrupt(key, 'its growth cannot be read')
+    return withSizes(growth, BigInt) as Growth
+  } catch (failure) {
+    throw corrupt(key, 'its growth cannot be read', failure)
+  }
 }
 
 function isClaim(value: unknown): value is Claim {

@@ -1,18 +1,17 @@
-import type { CsiClient } from '../csi/client.js'
-import type { ControllerExpandVolumeResponse } from '../csi/messages/controller.js'
 import type { VolumeHealth } from '../csi/messages/health.js'
 import type { NodeGetVolumeStatsResponse } from '../csi/messages/node.js'
 import type { CapacityRange } from '../csi/messages/shared.js'
 import { invalidOption } from '../errors.js'
-import type { ControllerPlugin } from './attach-steps.js'
-import { isUnsupported } from './errors.js'
+import { unlessUnsupported } from './errors.js'
+import { grow } from './growth.js'
 import type { HeldVolume } from './held-volume.js'
 import type { Limits } from './limits.js'
 import type { Operations } from './operations.js'
+import { placesOf, type Places } from './places.js'
 import type { PluginHalves } from './plugin-halves.js'
 import type { VolumePorts } from './ports.js'
 import { name, takeRef } from './take-mount.js'
-import type { VolumeAccess, VolumeCallOptions, VolumeRef } from './volume.js'
+import type { VolumeCallOptions, VolumeRef } from './volume.js'
 import type { VolumePlugin } from './volume-course.js'
 import type { VolumeManager } from './volume-manager.js'
 
@@ -23,13 +22,6 @@ export interface ExpandRequest extends VolumeRef {
   secretsRef?: string | undefined
 }
 
-/** Where a volume is for its plugin, as calls on the node want it. */
-interface Places {
-  volumeId: string
-  volumePath: string
-  stagingTargetPath?: string
-}
-
 const well: VolumeHealth = { healthy: true, problems: [] }
 
 /** What is asked of the plugin about a volume that the host holds, and its growth. */
@@ -37,13 +29,13 @@ export class VolumeReports {
   readonly #ports: VolumePorts
   readonly #operations: Operations
   readonly #halves: PluginHalves
-  readonly #manager: Pick<VolumeManager, 'find' | 'lookForLost'>
+  readonly #manager: Pick<VolumeManager, 'find' | 'lookForLost' | 'settleLater'>
 
   constructor(
     ports: VolumePorts,
     operations: Operations,
     halves: PluginHalves,
-    manager: Pick<VolumeManager, 'find' | 'lookForLost'>,
+    manager: Pick<VolumeManager, 'find' | 'lookForLost' | 'settleLater'>,
   ) {
     this.#ports = ports
     this.#operations = operations
@@ -63,7 +55,7 @@ export class VolumeReports {
    * these it is taken for healthy.
    */
   health(given: VolumeRef, options: VolumeCallOptions = {}): Promise<VolumeHealth> {
-    return this.#about('asking for the health of', given, options, async (plugin, places, limits, { held }) => {
+    return this.#about('asking for the health of', given, options, async (plugin, places, limits, held) => {
       const lost = new Set((await this.#manager.lookForLost(held)).map(({ path }) => path))
       const seen = held.state.claims.flatMap(({ phase, path, problem = path }) => {
         const reason = lost.has(path) ? 'NotMounted' : 'MountIsDead'
@@ -79,7 +71,9 @@ export class VolumeReports {
   }
 
   /**
-   * Lets a volume grow: in its storage, where its plugin has a controller half that can, and then on the node, where that is needed.
+   * Lets a volume grow: in its storage, where its plugin has a controller half that can, and then on the node, where that is needed. Once
+   * begun, it goes on until it is known what became of it, also where its caller gave up, and after a restart of the host; but for a volume
+   * that is unmounted meanwhile.
    *
    * @returns the size it has then, where it is known.
    */
@@ -89,34 +83,22 @@ export class VolumeReports {
     this.#ports.check('controllerExpandVolume', { volumeId, capacityRange })
     if (secretsRef !== undefined) name('secretsRef', secretsRef)
     const range = { ...capacityRange } // its giver may use the object again
-    return this.#about('expanding', ref, options, async (plugin, places, limits, { held, access }) => {
-      const { readonly: _ofUse, ...volumeCapability } = access
-      const request = { volumeId: places.volumeId, capacityRange: range, volumeCapability }
-      const of = { ...held.record, ...(secretsRef !== undefined && { secretsRef }) }
-      const grown = await this.#expandInStorage(plugin, request, (rpc) => this.#halves.secrets(of, rpc, limits), limits)
-      let { capacityBytes } = grown
-      if (grown.nodeExpansionRequired) {
-        const secrets = await this.#halves.secrets(of, 'NodeExpandVolume', limits)
-        limits.doing = 'NodeExpandVolume'
-        const onNode = await plugin.node.client.nodeExpandVolume({ ...places, ...request, ...secrets }, limits.call)
-        capacityBytes = onNode.capacityBytes ?? capacityBytes
+    const growth = { capacityRange: range, ...(secretsRef !== undefined && { secretsRef }) }
+    return this.#about('expanding', ref, options, async (plugin, _places, limits, held) => {
+      const secretsOf = (rpc: string) => this.#halves.secrets({ ...held.record, ...growth }, rpc, limits)
+      try {
+        await held.save({ ...held.record, growth })
+        return await grow(held, plugin, secretsOf, limits)
+      } catch (failure) {
+        if (held.record.growth) held.failed('', failure)
+        throw failure
+      } finally {
+        const isSettled = await held.resave().then(
+          () => !held.record.growth,
+          () => false,
+        )
+        if (!isSettled) this.#manager.settleLater(held)
       }
-      return capacityBytes === undefined ? {} : { capacityBytes }
-    })
-  }
-
-  async #expandInStorage(
-    plugin: VolumePlugin,
-    request: Parameters<CsiClient['controllerExpandVolume']>[0],
-    secretsOf: (rpc: string) => ReturnType<ControllerPlugin['secrets']>,
-    limits: Limits,
-  ): Promise<ControllerExpandVolumeResponse> {
-    const controller = plugin.hasController ? await plugin.controller(limits) : undefined
-    if (!controller) return { nodeExpansionRequired: true }
-    const secrets = await secretsOf('ControllerExpandVolume')
-    limits.doing = 'ControllerExpandVolume'
-    return unlessUnsupported(() => controller.client.controllerExpandVolume({ ...request, ...secrets }, limits.call), {
-      nodeExpansionRequired: true,
     })
   }
 
@@ -156,12 +138,7 @@ export class VolumeReports {
     doing: string,
     given: VolumeRef,
     options: VolumeCallOptions,
-    work: (
-      plugin: VolumePlugin,
-      places: Places,
-      limits: Limits,
-      volume: { held: HeldVolume; access: VolumeAccess },
-    ) => Promise<T>,
+    work: (plugin: VolumePlugin, places: Places, limits: Limits, held: HeldVolume) => Promise<T>,
   ): Promise<T> {
     const { plugin, volumeId } = takeRef(given)
     const what = `${doing} volume ${JSON.stringify(volumeId)} of plugin ${JSON.stringify(plugin)}`
@@ -169,25 +146,9 @@ export class VolumeReports {
       const held = this.#manager.find(given)
       const place = held?.record.claims.find((claim) => claim.held) ?? held?.record.stage
       if (!held || !place) throw invalidOption('volumeId', volumeId, 'a volume that this host has mounted')
-      return this.#halves.with(held.record, limits, (halves) => {
-        const { stage } = held.record
-        const places: Places = {
-          volumeId,
-          volumePath: halves.node.seen(place.path),
-          ...(stage && { stagingTargetPath: halves.node.seen(stage.path) }),
-        }
-        return work(halves, places, limits, { held, access: place.access })
-      })
+      return this.#halves.with(held.record, limits, (halves) =>
+        work(halves, placesOf(held.record, place, halves.node.seen), limits, held),
+      )
     })
-  }
-}
-
-/** What a call answers, or something else where the plugin does not advertise it. */
-async function unlessUnsupported<T, Other>(call: () => Promise<T>, otherwise: Other): Promise<T | Other> {
-  try {
-    return await call()
-  } catch (failure) {
-    if (isUnsupported(failure)) return otherwise
-    throw failure
   }
 }

@@ -87,8 +87,8 @@ export interface VolumeState {
 /** Something that happened to a volume. */
 export interface VolumeEvent {
   /**
-   * `mounted`, `unmounted` · `kept`: confirmed after the host was opened · `stale`: the mount is dead or was unmounted by somebody else · `done`: a call of the controller
-   * was made · `failed`: something was not done; what has to be done is tried again.
+   * `mounted`, `unmounted` · `kept`: confirmed after the host was opened · `stale`: the mount is dead or was unmounted by somebody else · `done`: a
+   * call of the controller was made, or a growth that nobody knew the end of · `failed`: something was not done; what has to be done is tried again.
    */
   kind: 'mounted' | 'unmounted' | 'kept' | 'stale' | 'done' | 'failed'
   plugin: string

@@ -9,6 +9,7 @@ import type { Mount } from '../../lib/volume/mount-table.js'
 import type { PathState } from '../../lib/volume/path-state.js'
 import type { VolumePorts } from '../../lib/volume/ports.js'
 import { VolumeManager } from '../../lib/volume/volume-manager.js'
+import { VolumeReports } from '../../lib/volume/volume-reports.js'
 import type { VolumeEvent } from '../../lib/volume/volume.js'
 import { gate, type Gate } from './fake-store.js'
 
@@ -45,6 +46,9 @@ export class FakePlugin {
   readonly published = new Map<string, { volumeId: string; readonly: boolean; block: boolean }>()
   /** Volume to node. */
   readonly attached = new Map<string, string>()
+  /** Volume to how large it is in its storage, and how large for who uses it. */
+  readonly storageSizes = new Map<string, bigint>()
+  readonly nodeSizes = new Map<string, bigint>()
   /** What was done against the specification. */
   readonly offences: string[] = []
   /** What happens at the next calls of a name, in order. */
@@ -142,6 +146,8 @@ export class FakePlugin {
     for (const [path, id] of this.staged) copy.staged.set(path, id)
     for (const [path, use] of this.published) copy.published.set(path, { ...use })
     for (const [id, node] of this.attached) copy.attached.set(id, node)
+    for (const [id, size] of this.storageSizes) copy.storageSizes.set(id, size)
+    for (const [id, size] of this.nodeSizes) copy.nodeSizes.set(id, size)
     for (const [path, state] of this.pathStates) copy.pathStates.set(path, state)
     for (const path of this.foreign) copy.foreign.add(path)
     for (const path of this.#lost) copy.#lost.add(path)
@@ -161,6 +167,20 @@ export class FakePlugin {
     nodePublishVolume: (request: Request, options?: Options) => this.#publish(request, options),
     nodeUnpublishVolume: (request: Request, options?: Options) => this.#unpublish(request, options),
     controllerPublishVolume: (request: Request, options?: Options) => this.#attach(request, options),
+    controllerExpandVolume: async (request: Request, options?: Options) => {
+      await this.#call('ControllerExpandVolume', request, options, () => this.#grow(this.storageSizes, request))
+      return { capacityBytes: request.capacityRange?.requiredBytes, nodeExpansionRequired: true }
+    },
+    nodeExpandVolume: async (request: Request, options?: Options) => {
+      await this.#call('NodeExpandVolume', request, options, () => {
+        if (!this.published.has(request.volumePath ?? '')) this.offences.push(`it grows at ${request.volumePath}`)
+        // Without its controller half it grows all by itself.
+        if (!this.capabilities.has('attach')) this.#grow(this.storageSizes, request)
+        if (!this.storageSizes.has(request.volumeId ?? '')) this.offences.push('it grows on the node alone')
+        this.#grow(this.nodeSizes, request)
+      })
+      return {}
+    },
     controllerGetCapabilities: async () => ({ names: [...this.capabilities], unknown: [] }),
     controllerUnpublishVolume: (request: Request, options?: Options) =>
       this.#call(
@@ -183,6 +203,10 @@ export class FakePlugin {
       source: this.foreign.has(path) ? 'elsewhere' : 'fake',
       superOptions: [],
     }))
+
+  #grow(sizes: Map<string, bigint>, { volumeId = '', capacityRange }: Request): void {
+    sizes.set(volumeId, capacityRange?.requiredBytes ?? 0n)
+  }
 
   async #stage(request: Request, options?: Options): Promise<void> {
     if (!this.capabilities.has('stage')) throw unsupported('NodeStageVolume')
@@ -268,6 +292,8 @@ interface Request {
   volumeId?: string
   stagingTargetPath?: string
   targetPath?: string
+  volumePath?: string
+  capacityRange?: { requiredBytes?: bigint }
   nodeId?: string
   readonly?: boolean
   volumeCapability?: { kind: string }
@@ -278,6 +304,7 @@ export interface FakeHost {
   readonly manager: VolumeManager
   readonly ports: VolumePorts
   readonly operations: Operations
+  readonly reports: VolumeReports
   readonly events: VolumeEvent[]
   readonly problems: PlugstreamError[]
   /** What is stored, key to JSON text. */
@@ -339,16 +366,18 @@ export async function fakeHost(
   const operations = new Operations()
   const events: VolumeEvent[] = []
   const problems: PlugstreamError[] = []
-  const manager = await VolumeManager.open(ports, operations, new PluginHalves(ports, operations), {
+  const halves = new PluginHalves(ports, operations)
+  const manager = await VolumeManager.open(ports, operations, halves, {
     event: (event) => events.push(event),
     problem: (problem) => problems.push(problem),
     changed: () => undefined,
   })
+  const reports = new VolumeReports(ports, operations, halves, manager)
   const close = async (timeoutMs?: number): Promise<void> => {
     manager.close()
     await operations.close(timeoutMs)
   }
-  return { manager, ports, operations, events, problems, records, close }
+  return { manager, ports, operations, reports, events, problems, records, close }
 }
 
 /** Paths of the fake are `…/staging/<namespace>/…` and `…/per-alloc/<alloc>/<namespace>/…`. */

@@ -21,7 +21,19 @@ interface Scenario {
   operation: (host: FakeHost, told: Told, isOver: () => boolean) => Promise<unknown>
   /** Who of them holds it after the operation where nobody dies, by what the plugin has. */
   heldAfter: (capabilities: readonly string[]) => readonly string[]
+  /** The volume is larger after it. */
+  grows?: boolean
 }
+
+/** A growth that fails goes on by itself, as soon as its plugin is there. */
+const growth: Scenario['operation'] = async (host, _told, isOver) => {
+  const request = { plugin: 'disk', volumeId: 'v1', capacityRange: { requiredBytes: 2n ** 53n + 1n } }
+  await host.reports.expand(request).catch(() => host.manager.pluginReady('disk'))
+  await until(() => isOver() || !isToGrow(host))
+}
+
+const isToGrow = ({ records }: Pick<FakeHost, 'records'>): boolean =>
+  [...records.values()].some((record) => record.includes('"growth"'))
 
 /** Who was told that he holds the volume, or holds it no more. */
 type Told = Map<string, boolean>
@@ -64,6 +76,12 @@ const failing =
       if (outcome === 'unknown') effect()
       throw rpcFailure('INTERNAL', outcome)
     })
+
+/** Its plugin has confirmed what there was before. */
+const confirmed = async (_: FakePlugin, host: FakeHost, isOver: () => boolean): Promise<void> => {
+  host.manager.pluginReady('disk')
+  await until(() => isOver() || claimsOf(host).every(({ phase }) => phase === 'mounted'))
+}
 
 const outcomes = ['final', 'unknown'] as const
 
@@ -121,6 +139,35 @@ const scenarios: readonly Scenario[] = [
     })),
   ),
   {
+    name: 'the growth of a volume',
+    holders: ['a'],
+    about: [],
+    before: confirmed,
+    operation: growth,
+    heldAfter: () => [],
+    grows: true,
+  },
+  ...['ControllerExpandVolume', 'NodeExpandVolume'].map((rpc) => ({
+    name: `a growth of which nobody knows what became of ${rpc}, and that goes on`,
+    holders: ['a'],
+    about: [],
+    before: async (plugin: FakePlugin, host: FakeHost, isOver: () => boolean) => {
+      await confirmed(plugin, host, isOver)
+      failing(rpc, 'unknown')(plugin)
+    },
+    operation: growth,
+    heldAfter: () => [],
+    grows: true,
+  })),
+  {
+    name: 'a growth while the last user goes',
+    holders: ['a'],
+    about: ['a'],
+    before: confirmed,
+    operation: both(growth, unmount),
+    heldAfter: () => [],
+  },
+  {
     name: 'the mount of a use that is dead',
     holders: ['a', 'b'],
     about: ['a'],
@@ -176,6 +223,7 @@ async function operate({ before, operation }: Scenario, { plugin, records }: Mac
 function isSettled(host: FakeHost): boolean {
   return (
     host.records.size === host.manager.list().length &&
+    !isToGrow(host) &&
     host.manager.list().every(({ claims }) => claims.length > 0) &&
     claimsOf(host).every(({ phase }) => phase === 'mounted' || phase === 'stale')
   )
@@ -206,6 +254,8 @@ async function expectWhole(machine: Machine, { holders, about }: Scenario, told:
   expect(plugin.attached.size, at).to.equal(plugin.capabilities.has('attach') ? once : 0)
   expect([host.manager.list().length, records.size], at).to.deep.equal([once, once])
   expect([...plugin.pathStates], at).to.deep.equal([])
+  // What has grown in its storage has on the node too, for as long as it is there.
+  if (held.length > 0) expect([...plugin.nodeSizes], at).to.deep.equal([...plugin.storageSizes])
   expect(plugin.offences, at).to.deep.equal([])
   await host.close()
   return held
@@ -233,6 +283,7 @@ describe('a host that dies at any step of', () => {
               await found(machine, told, `${died ?? 'no death'}, ${has}`)
               if (died !== undefined) continue
               expect(at, 'steps').to.be.greaterThan(3)
+              if (scenario.grows) expect([...machine.plugin.nodeSizes]).to.deep.equal([['v1', 2n ** 53n + 1n]])
               const held = await expectWhole(machine, scenario, told, `no death, ${has}`)
               const wanted = scenario.heldAfter(capabilities)
               expect(held.filter((allocId) => scenario.about.includes(allocId))).to.deep.equal(wanted)

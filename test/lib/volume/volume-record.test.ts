@@ -39,6 +39,7 @@ const whole: VolumeRecord = {
     claim('a', { mountName: 'data', access: { kind: 'block', accessMode: 'MULTI_NODE_READER_ONLY', readonly: true } }),
     claim('b', { held: false }),
   ],
+  growth: { capacityRange: { requiredBytes: 2n ** 53n + 1n, limitBytes: 2n ** 63n - 1n }, secretsRef: 'others' },
 }
 const least: VolumeRecord = { plugin: 'disk', namespace: 'default', volumeId: 'v1', root: '/v', claims: [] }
 
@@ -125,6 +126,9 @@ describe('the record of a volume', () => {
     ['with a stage that is null', { stage: null }],
     ['with a stage without a place', { stage: { ...place, path: undefined } }],
     ['with a stage without access', { stage: { ...place, access: null } }],
+    ['with a growth that is null', { growth: null }],
+    ['with a growth to nothing', { growth: {} }],
+    ['with a growth to what is no size', { growth: { capacityRange: { requiredBytes: 'much' } } }],
   ]
   for (const [what, over] of broken)
     it(`is refused ${what}`, async () => {

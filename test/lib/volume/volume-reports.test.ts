@@ -3,6 +3,7 @@ import { checkRequest } from '../../../lib/csi/check-request.js'
 import type { CsiClient } from '../../../lib/csi/client.js'
 import type { VolumeHealth } from '../../../lib/csi/messages/health.js'
 import { PlugstreamError } from '../../../lib/errors.js'
+import { memoryStore } from '../../../lib/store/memory-store.js'
 import type { VolumeFiles, VolumePorts } from '../../../lib/volume/ports.js'
 import { PluginHalves } from '../../../lib/volume/plugin-halves.js'
 import { VolumeReports } from '../../../lib/volume/volume-reports.js'
@@ -397,6 +398,160 @@ describe('the growth of a mounted volume', () => {
       expect(plugin.asks).to.deep.equal([])
     }),
   )
+})
+
+describe('a growth of which nobody knows what became', () => {
+  const unknown = rpcFailure('DEADLINE_EXCEEDED', 'unknown')
+  const growthOf = ({ records }: FakeHost): unknown =>
+    (JSON.parse([...records.values()].join()) as { growth?: unknown }).growth
+
+  it(
+    'is on record from before the first call until its end, sizes to the byte, and not after it',
+    withVolume(async (plugin, reports, _volume, host) => {
+      const seen: unknown[] = []
+      plugin.answers = {
+        controllerExpandVolume: () => (seen.push(growthOf(host)), { capacityBytes: 8n, nodeExpansionRequired: true }),
+        nodeExpandVolume: () => (seen.push(growthOf(host)), {}),
+      }
+      await reports.expand({ ...ref, capacityRange, secretsRef: 'others' })
+      const growth = { capacityRange: { requiredBytes: '9007199254740993' }, secretsRef: 'others' }
+      expect(seen).to.deep.equal([growth, growth])
+      expect(growthOf(host)).to.equal(undefined)
+    }),
+  )
+
+  for (const rpc of ['ControllerExpandVolume', 'NodeExpandVolume'])
+    it(`goes on when its plugin is back, and with the next host, after ${rpc}, with its secrets`, async () => {
+      const plugin = new FakePlugin()
+      const records = new Map<string, string>()
+      for (const isReopened of [false, true]) {
+        const id = isReopened ? 'v2' : 'v1'
+        const first = await fakeHost(plugin, records)
+        await first.manager.mount({ ...request, volumeId: id })
+        plugin.fail(rpc, unknown, rpcFailure('UNAVAILABLE', 'unknown'))
+        const expanding = first.reports.expand({ ...ref, volumeId: id, capacityRange, secretsRef: 'others' })
+        expect(await failureOf(expanding)).to.equal(unknown)
+        expect(first.manager.list().map(({ problem }) => problem)).to.include(unknown.message)
+        if (isReopened) await first.close()
+        const host = isReopened ? await fakeHost(plugin, records) : first
+        for (const _ of ['fails again', 'is done']) {
+          host.manager.pluginReady('disk')
+          await settled()
+        }
+        expect(plugin.nodeSizes.get(id)).to.equal(capacityRange.requiredBytes)
+        const calls = plugin.calls.filter((call) => call.rpc === rpc && call.volumeId === id)
+        expect(calls.map(({ request: { secrets } }) => secrets)).to.deep.equal(
+          Array.from({ length: 3 }, () => ({ password: 'of others' })),
+        )
+        expect(records.get(`volume/disk/default/${id}`)).not.to.contain('growth')
+        expect(host.manager.list().map(({ problem }) => problem)).to.deep.equal(
+          host.manager.list().map(() => undefined),
+        )
+        expect(
+          host.events.filter(({ volumeId }) => volumeId === id).map(({ kind, message }) => `${kind} ${message}`),
+        ).to.include('done grown, as it was to be')
+        await host.close()
+      }
+      expect(plugin.offences).to.deep.equal([])
+    })
+
+  for (const [what, code] of [
+    ['in its storage', 'ControllerExpandVolume'],
+    ['on the node', 'NodeExpandVolume'],
+  ] as const)
+    it(`is known where it has failed for good ${what}, be it the first time or again`, async () => {
+      const plugin = new FakePlugin()
+      const host = await fakeHost(plugin)
+      await host.manager.mount(request)
+      const failure = rpcFailure('OUT_OF_RANGE')
+      plugin.fail(code, failure, unknown, failure)
+      expect(await failureOf(host.reports.expand({ ...ref, capacityRange }))).to.equal(failure)
+      expect(growthOf(host)).to.equal(undefined)
+      expect(host.manager.list()[0]).to.not.have.property('problem')
+      await failureOf(host.reports.expand({ ...ref, capacityRange }))
+      host.manager.pluginReady('disk')
+      await settled()
+      expect(growthOf(host)).to.equal(undefined)
+      expect(host.events.at(-1)).to.include({ kind: 'failed', message: failure.message })
+      await host.close()
+    })
+
+  it('waits until the volume is mounted, and ends with its last use', async () => {
+    const plugin = new FakePlugin()
+    const host = await fakeHost(plugin)
+    const { path } = await host.manager.mount(request)
+    plugin.fail('NodeExpandVolume', unknown)
+    await failureOf(host.reports.expand({ ...ref, capacityRange }))
+    plugin.lose(path)
+    plugin.calls.length = 0
+    host.manager.pluginReady('disk')
+    await settled()
+    expect(plugin.names).to.deep.equal([])
+    expect(host.manager.list()[0]?.problem).to.equal(`it is to grow, which has to wait until ${path} is mounted`)
+    await host.manager.mount(request)
+    host.manager.pluginReady('disk')
+    await settled()
+    expect(plugin.nodeSizes.get('v1')).to.equal(capacityRange.requiredBytes)
+
+    plugin.fail('ControllerExpandVolume', unknown)
+    await failureOf(host.reports.expand({ ...ref, capacityRange }))
+    await host.manager.unmount(request)
+    expect([host.manager.list(), host.records.size]).to.deep.equal([[], 0])
+    await host.close()
+  })
+
+  it('is not begun where it cannot be put on record, nor where there are no secrets for it', async () => {
+    const plugin = new FakePlugin()
+    const store = memoryStore()
+    let isFull = false
+    const host = await fakeHost(plugin, new Map(), {
+      store: {
+        read: store.read,
+        save: async (batch) => {
+          if (isFull) throw new PlugstreamError('ERR_STORE_WRITE', 'the disk is full')
+          return store.save(batch)
+        },
+      },
+      secrets: async ({ secretsRef }) => {
+        if (secretsRef === 'none') throw new PlugstreamError('ERR_OPTION_INVALID', 'none of that name')
+        return {}
+      },
+    })
+    await host.manager.mount(request)
+    plugin.calls.length = 0
+    await failureOf(host.reports.expand({ ...ref, capacityRange, secretsRef: 'none' }), 'ERR_OPTION_INVALID')
+    isFull = true
+    await failureOf(host.reports.expand({ ...ref, capacityRange }), 'ERR_STORE_WRITE')
+    isFull = false
+    host.manager.pluginReady('disk')
+    await settled()
+    expect(plugin.names).to.deep.equal([])
+    await host.close()
+  })
+
+  it('is answered where it was made, also where the store fails then; its record goes when it can', async () => {
+    const plugin = new FakePlugin()
+    const records = new Map<string, string>()
+    const store = memoryStore(records)
+    let isFull = false
+    const save: typeof store.save = async (batch) => {
+      if (isFull) throw new PlugstreamError('ERR_STORE_WRITE', 'the disk is full')
+      return store.save(batch)
+    }
+    const host = await fakeHost(plugin, records, { store: { read: store.read, save } })
+    await host.manager.mount(request)
+    plugin.fail('NodeExpandVolume', () => void (isFull = true))
+    expect(await host.reports.expand({ ...ref, capacityRange })).to.deep.equal({
+      capacityBytes: capacityRange.requiredBytes,
+    })
+    expect(growthOf(host)).not.to.equal(undefined)
+    isFull = false
+    host.manager.pluginReady('disk')
+    await settled()
+    expect(growthOf(host)).to.equal(undefined)
+    expect(plugin.names.filter((rpc) => rpc === 'NodeExpandVolume')).to.have.length(1)
+    await host.close()
+  })
 })
 
 describe('what is asked about a volume', () => {
