@@ -7,6 +7,7 @@ import {
   map,
   merge,
   mergeMap,
+  NEVER,
   of,
   scan,
   switchMap,
@@ -25,8 +26,8 @@ import type { Connection, PluginInstance } from './values.js'
 export interface FingerprintPorts {
   /** Unix ms. */
   now: () => number
-  /** A plugin that has shown to be another than it was read to be: each of its instances is read again at once. */
-  outdated$: Observable<Pick<PluginInfo, 'type' | 'name'>>
+  /** A plugin that has shown to be another than it was read to be: each of its instances is read again at once. Default: none. */
+  outdated$?: Observable<Pick<PluginInfo, 'type' | 'name'>>
 }
 
 /**
@@ -36,7 +37,7 @@ export interface FingerprintPorts {
  */
 export function fingerprints(
   instance$: Observable<PluginInstance>,
-  { now, outdated$ }: FingerprintPorts,
+  { now, outdated$ = NEVER }: FingerprintPorts,
   timing: Pick<Timing, 'fingerprintIntervalMs' | 'unhealthyBeatMs'>,
 ): Observable<PluginFingerprint> {
   return instance$.pipe(

@@ -26,7 +26,7 @@ const facts: Record<string, PluginFacts> = {
 const gone = registryEvent({ kind: 'deregistered', plugin: newer, current: undefined, reason: 'stopping' })
 
 function fingerprintsOf(instance$: Observable<PluginInstance>): Observable<PluginFingerprint> {
-  return fingerprints(instance$, { now: () => 7, outdated$: NEVER }, defaultTiming)
+  return fingerprints(instance$, { now: () => 7 }, defaultTiming)
 }
 
 /** A healthy state over a connection of which these facts are read. */
@@ -98,7 +98,7 @@ describe('fingerprints', () => {
         throw new Error('no time')
       }
       const instance = pluginInstance({ state$: lasting(reading(() => cold('-a', facts))) })
-      expectObservable(fingerprints(cold('-i', { i: instance }), { now, outdated$: NEVER }, defaultTiming)).toBe(
+      expectObservable(fingerprints(cold('-i', { i: instance }), { now }, defaultTiming)).toBe(
         '--#',
         undefined,
         new Error('no time'),
