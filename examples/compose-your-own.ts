@@ -24,7 +24,7 @@ import {
   type TaskState,
 } from 'plugstream'
 import { scriptedPlugin } from 'plugstream/testing'
-import { connectable, filter, firstValueFrom, of, ReplaySubject, tap } from 'rxjs'
+import { connectable, filter, firstValueFrom, NEVER, of, ReplaySubject, tap } from 'rxjs'
 
 const scratch = await mkdtemp(join(tmpdir(), 'plugstream-compose-'))
 const socketPath = join(scratch, 'csi.sock')
@@ -62,7 +62,7 @@ const instance$ = connectable(pluginInstances(registry.watch$, ports, defaultTim
 const health$ = healthEvents(instance$, { now: Date.now }).pipe(
   tap(({ plugin, healthy, reason }) => console.log('health', plugin.type, healthy ? 'healthy' : reason)),
 )
-const fingerprint$ = fingerprints(instance$, { now: Date.now }, defaultTiming).pipe(
+const fingerprint$ = fingerprints(instance$, { now: Date.now, outdated$: NEVER }, defaultTiming).pipe(
   tap(({ plugin, node }) => console.log('fingerprint', plugin.type, plugin.version, node?.id, node?.names.join(' '))),
 )
 const river = instance$.connect()

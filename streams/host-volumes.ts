@@ -1,4 +1,16 @@
-import { filter, from, map, merge, of, Subject, switchMap, type Observable } from 'rxjs'
+import {
+  defer,
+  distinctUntilChanged,
+  EMPTY,
+  filter,
+  from,
+  map,
+  merge,
+  of,
+  Subject,
+  switchMap,
+  type Observable,
+} from 'rxjs'
 import { now } from '../lib/clock.js'
 import type { CsiClient } from '../lib/csi/client.js'
 import { checkAccess, checkRequest, requestFields } from '../lib/csi/check-request.js'
@@ -7,6 +19,7 @@ import type { HealthEvent } from '../lib/plugin/health.js'
 import { instanceKey, type PluginInfo, type PluginType } from '../lib/plugin/plugin.js'
 import { nameOf, type PluginClients } from '../lib/plugin/plugin-clients.js'
 import type { StateStore } from '../lib/store/state-store.js'
+import { sameValue } from '../lib/task/task-spec.js'
 import { ControllerCalls } from '../lib/volume/controller-calls.js'
 import type { ControllerAnswer, ControllerCall, ControllerRequest } from '../lib/volume/controller-call.js'
 import { Discretion } from '../lib/volume/discretion.js'
@@ -49,7 +62,7 @@ type Call<Name extends ControllerCall> = (
  */
 export interface HostVolumes
   extends Pick<VolumeManager, 'mount' | 'unmount' | 'list'>, Pick<VolumeReports, 'stats' | 'health' | 'expand'> {
-  /** Every volume that the host holds, now and after every change. Completes when the host closes. */
+  /** Every volume that the host holds, now and whenever something of that is another. Completes when the host closes. */
   readonly state$: Observable<readonly VolumeState[]>
   /** What happens to volumes. Completes when the host closes. */
   readonly event$: Observable<VolumeEvent>
@@ -101,6 +114,7 @@ export async function openVolumes(init: VolumesInit): Promise<{
   const halves = new PluginHalves(ports, operations)
   const event$ = new Subject<VolumeEvent>()
   const changed$ = new Subject<void>()
+  let isClosed = false
   const tell = {
     event: (event: VolumeEvent) => event$.next(event),
     problem: init.problem,
@@ -133,10 +147,11 @@ export async function openVolumes(init: VolumesInit): Promise<{
       snapshotGroup: call('createVolumeGroupSnapshot'),
       deleteSnapshotGroup: call('deleteVolumeGroupSnapshot'),
       event$: event$.asObservable(),
-      state$: merge(of(undefined), changed$).pipe(
+      state$: defer(() => (isClosed ? EMPTY : merge(of(undefined), changed$))).pipe(
         // Changes of one moment are one picture.
         switchMap(() => from(Promise.resolve())),
         map(() => manager.list()),
+        distinctUntilChanged((a, b) => sameValue(a, b)),
       ),
     },
     ready: ({ type, name }) => {
@@ -147,6 +162,7 @@ export async function openVolumes(init: VolumesInit): Promise<{
       manager.close()
       calls.close()
       await operations.close(init.closeTimeoutMs)
+      isClosed = true
       for (const subject$ of [event$, changed$]) subject$.complete()
     },
   }

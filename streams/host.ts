@@ -169,6 +169,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   scope.add(() => clients.close())
   const registry = await Registry.open({
     store,
+    types: kinds.flatMap((kind) => kind.types),
     dispensers: { ...clients.dispensers(), ...init.dispensers },
     closeTimeoutMs: timing.closeTimeoutMs,
   })
@@ -284,7 +285,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     health$: health.all$,
     fingerprint$: fingerprint.all$,
     note$: note$.asObservable(),
-    node$: node$.asObservable(),
+    node$: defer(() => (scope.closed ? EMPTY : node$)),
     problem$: problem$.asObservable(),
     waitFor: async (type, name, given = {}) => {
       const { healthy = false, ...options } = takeOptions('options', given, [...waitFields, 'healthy'])

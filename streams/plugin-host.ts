@@ -41,7 +41,10 @@ export const hostFields = fieldsOf<HostInit>({
   secrets: true,
 })
 
-/** A running host. Its streams complete when it closes, and never fail. */
+/**
+ * A running host. Its streams complete when it closes, and never fail. Who subscribes after that is told nothing of what the host saw, since
+ * nobody looks any more; what is on record is still told: who is registered, and what went wrong.
+ */
 export interface PluginHost extends HostPorts, AsyncDisposable {
   readonly registry: Registry
   /** Volumes of CSI plugins: in use on this host, and in their storage. */

@@ -17,7 +17,7 @@ import {
 } from 'rxjs'
 import { now as clock } from '../lib/clock.js'
 import { defaultTiming, storeStallMs } from '../lib/defaults.js'
-import { PlugstreamError } from '../lib/errors.js'
+import { invalidOption, PlugstreamError } from '../lib/errors.js'
 import { logger } from '../lib/log.js'
 import { fieldsOf, takeOptions } from '../lib/options.js'
 import { ChangeQueue, type Failure } from '../lib/plugin/change-queue.js'
@@ -57,13 +57,21 @@ export interface RegistryInit {
   store: KeyvLike | RegistryStore
   /** What `dispense` gives. Default: nothing for any type. */
   dispensers?: Dispensers | undefined
+  /** What types may be registered; what was restored stays, of whichever it is. Default: any. A host knows those of its plugin kinds. */
+  types?: readonly PluginType[] | undefined
   /** How long `close` waits for the store, in ms. Default: 5 000. */
   closeTimeoutMs?: number | undefined
   /** The time in Unix ms. Default: the system's clock. */
   now?: (() => number) | undefined
 }
 
-const initFields = fieldsOf<RegistryInit>({ store: true, dispensers: true, closeTimeoutMs: true, now: true })
+const initFields = fieldsOf<RegistryInit>({
+  store: true,
+  dispensers: true,
+  types: true,
+  closeTimeoutMs: true,
+  now: true,
+})
 
 /** What `register` gives back. It closes over its own type, name and alloc, and over this very registration of them. */
 export interface Registration extends AsyncDisposable {
@@ -115,6 +123,7 @@ export class Registry implements Observer<RegistryChange>, AsyncDisposable {
   readonly #state: RegistryState
   readonly #queue: ChangeQueue
   readonly #dispensers: Dispensers
+  readonly #types: readonly PluginType[] | undefined
   readonly #closeTimeoutMs: number
   #saving = Subscription.EMPTY
   #closed = false
@@ -130,6 +139,7 @@ export class Registry implements Observer<RegistryChange>, AsyncDisposable {
     this.#ownsStore = store !== init.store
     this.#state = restored.state
     this.#dispensers = init.dispensers ?? {}
+    this.#types = init.types
     this.#closeTimeoutMs = init.closeTimeoutMs ?? defaultTiming.closeTimeoutMs
     this.#queue = new ChangeQueue(restored.state, restored.sequence, {
       save: (batch, done) => this.#save(batch, done),
@@ -177,7 +187,7 @@ export class Registry implements Observer<RegistryChange>, AsyncDisposable {
    * where it could not be saved, ERR_CLOSED.
    */
   async register(plugin: PluginRegistration): Promise<Registration> {
-    const { step } = await this.#change({ kind: 'register', plugin: validRegistration(plugin) })
+    const { step } = await this.#change(this.#known({ kind: 'register', plugin: validRegistration(plugin) }))
     if (step.kind === 'nothing') throw new TypeError('a registration always comes to something')
     const { generation } = step
     const ref = refOf(step.plugin)
@@ -204,14 +214,14 @@ export class Registry implements Observer<RegistryChange>, AsyncDisposable {
    * @throws as `register` and `deregister`.
    */
   async apply(change: RegistryChange): Promise<RegistryEvent | undefined> {
-    return (await this.#change(validChange(change))).event
+    return (await this.#change(this.#known(validChange(change)))).event
   }
 
   /** A change to be applied. What is wrong with it is told on `problem$`. */
   next(change: RegistryChange): void {
     let valid
     try {
-      valid = validChange(change)
+      valid = this.#known(validChange(change))
     } catch (failure) {
       return this.#tell(failure)
     }
@@ -308,6 +318,12 @@ export class Registry implements Observer<RegistryChange>, AsyncDisposable {
     if (!this.#ownsStore) return
     const closing = this.#store.close()
     if (isDrained) await closing // one that still saves would be waited for
+  }
+
+  /** @throws ERR_OPTION_INVALID for a registration of a type that nobody here can do anything with. */
+  #known(change: ValidChange): ValidChange {
+    if (change.kind !== 'register' || !this.#types || this.#types.includes(change.plugin.type)) return change
+    throw invalidOption('type', change.plugin.type, `one of ${this.#types.join(', ')}`)
   }
 
   #change(change: ValidChange): Promise<Applied> {

@@ -21,9 +21,9 @@ export interface PluginInfo extends PluginRef {
 }
 
 /** What is given to register an instance; what is left out is empty. */
-export type PluginRegistration = PluginRef & { connection: PluginInfo['connection'] } & Partial<
-    Omit<PluginInfo, keyof PluginRef | 'connection'>
-  >
+export type PluginRegistration = PluginRef & { connection: PluginInfo['connection'] } & {
+  [Field in Exclude<keyof PluginInfo, keyof PluginRef | 'connection'>]?: PluginInfo[Field] | undefined
+}
 
 /** What flows into the registry. */
 export type RegistryChange =

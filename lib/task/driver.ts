@@ -6,11 +6,11 @@ export interface TaskSpec extends PluginTask {
   /** Program and arguments; no shell. */
   command: readonly [string, ...string[]]
   /** Working directory. Default: the host's. */
-  cwd?: string
+  cwd?: string | undefined
   /** What to do when it exits. Fields left out come from `defaultRestartPolicy`. */
-  restart?: Partial<RestartPolicy>
+  restart?: Partial<RestartPolicy> | undefined
   /** How long it may take to end after SIGTERM before it is killed, in ms. Default: 5 000. */
-  stopGraceMs?: number
+  stopGraceMs?: number | undefined
 }
 
 /** How a run of a task ended. An exit code is a value, not an error. */

@@ -6,13 +6,13 @@ export interface CsiPluginConfig {
   id: string
   type: 'controller' | 'node' | 'monolith'
   /** Where the task sees the directory of its socket. Default: `/csi`. */
-  mountDir?: string
+  mountDir?: string | undefined
   /** Where the task sees the volume directory. Default: `/local/csi`. Not inside `mountDir`. */
-  stagePublishBaseDir?: string
+  stagePublishBaseDir?: string | undefined
   /** How long the plugin may have no socket, no answer, or errors, before a restart is asked for. Default: 30 000. */
-  healthTimeoutMs?: number
+  healthTimeoutMs?: number | undefined
   /** How long the plugin may answer that it is not ready yet. Default: 300 000. */
-  initTimeoutMs?: number
+  initTimeoutMs?: number | undefined
 }
 
 /** A unit the host runs. With neither `csiPlugin` nor `plugin` it is no plugin and passes through untouched. */
@@ -22,13 +22,15 @@ export interface PluginTask {
   /** Its name in that alloc; the two together name the task. */
   taskName: string
   /** Shorthand for `plugin: { kind: 'csi', … }`. */
-  csiPlugin?: CsiPluginConfig
+  csiPlugin?: CsiPluginConfig | undefined
   /** A plugin of any kind; more settings are the kind's. */
-  plugin?: { kind: string; id: string; healthTimeoutMs?: number; initTimeoutMs?: number; [setting: string]: unknown }
+  plugin?:
+    | { kind: string; id: string; healthTimeoutMs?: number; initTimeoutMs?: number; [setting: string]: unknown }
+    | undefined
   /** `none`: the task sees host paths. `image`: it sees the paths of `TaskResources.mounts`. */
   isolation: 'none' | 'image'
   /** The task's own variables; of those of one name with `TaskResources.env`, these win. */
-  env?: Readonly<Record<string, string>>
+  env?: Readonly<Record<string, string>> | undefined
 }
 
 /**

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { lastValueFrom, toArray, type Observable } from 'rxjs'
 import type { TaskEvent } from '../../lib/task/task.js'
 import { openHost } from '../../streams/host.js'
 import type { HostInit } from '../../streams/plugin-host.js'
@@ -54,6 +55,21 @@ describe('what comes in by a door of the host', () => {
         expect(await failureOf(openHost({ stateDir, task$ } as unknown as HostInit))).to.equal('ERR_OPTION_INVALID')
     }))
 
+  it(
+    'is refused where it is a plugin of a type that no kind of the host has, and told where nobody waits for the answer',
+    aStory({}, async ({ host, problems }) => {
+      const plugin = { type: 'csi-nod', name: 'ebs', allocId: 'a1', connection: { socketPath: '/run/ebs.sock' } }
+      const refused = await host.registry.register(plugin).catch((failure: unknown) => failure)
+      expect(refused).to.deep.include({ code: 'ERR_OPTION_INVALID', details: { field: 'type' } })
+      expect((refused as Error).message).to.equal('type is "csi-nod"; it must be one of csi-controller, csi-node')
+      expect(await failureOf(host.registry.apply({ kind: 'register', plugin }))).to.equal('ERR_OPTION_INVALID')
+      host.registry.next({ kind: 'register', plugin })
+      expect((await problems.until(() => true)).details).to.deep.equal({ field: 'type' })
+      expect(host.registry.list()).to.deep.equal([])
+      expect(await host.registry.deregister(plugin)).to.equal(false)
+    }),
+  )
+
   it('gives nothing of what was, once the host is closed', async () => {
     let late: unknown[] = []
     await aStory({}, async ({ host, health, start }) => {
@@ -64,6 +80,22 @@ describe('what comes in by a door of the host', () => {
       const heard: unknown[] = []
       host.health$.subscribe((event) => heard.push(event))
       host.fingerprint$.subscribe((event) => heard.push(event))
+      const { registry, volumes } = host
+      const seen = [
+        host.health$,
+        host.fingerprint$,
+        host.node$,
+        host.note$,
+        host.restart$,
+        volumes.state$,
+        volumes.event$,
+      ]
+      for (const all$ of [...seen, registry.event$] as Observable<unknown>[])
+        heard.push(...(await lastValueFrom(all$.pipe(toArray()))))
+      // What is on record is so whether anybody looks or not.
+      const [present] = await lastValueFrom(registry.watch$.pipe(toArray()))
+      expect([present?.plugin]).to.deep.equal(registry.list()).and.have.length(1)
+      expect(await lastValueFrom(registry.plugins$)).to.deep.equal(registry.list())
       late = [
         ...heard,
         await failureOf(host.waitFor('csi-node', 'ebs', { healthy: true })),

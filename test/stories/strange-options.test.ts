@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { EMPTY, NEVER, Subject } from 'rxjs'
-import { csiClient } from '../../lib/csi/client.js'
+import { csiClient, type CsiClient } from '../../lib/csi/client.js'
 import { csiKind } from '../../lib/csi/kind.js'
 import { serveCsi } from '../../lib/csi/server.js'
 import { PlugstreamError } from '../../lib/errors.js'
@@ -11,6 +11,7 @@ import { sqliteStore } from '../../lib/store/sqlite-store.js'
 import { processDriver } from '../../lib/task/process-driver.js'
 import { dockerDriver } from '../../streams/docker.js'
 import { openHost } from '../../streams/host.js'
+import type { HostInit } from '../../streams/plugin-host.js'
 import { poll } from '../../streams/operators/poll.js'
 import { outlet } from '../../streams/outlets.js'
 import { Registry } from '../../streams/registry.js'
@@ -50,6 +51,8 @@ const objects: readonly (readonly [...Door, whole: object, name?: string])[] = [
   ['spawnScriptedPlugin', spawnScriptedPlugin, { socketPath: '/nowhere/csi.sock' }],
 ]
 
+const nothing = { nodeId: undefined, kinds: undefined, store: undefined, dispensers: undefined, secrets: undefined }
+const registryNothing = { dispensers: undefined, types: undefined, closeTimeoutMs: undefined, now: undefined }
 const ports = { prepare: () => NEVER, restart$: NEVER }
 
 /** The doors whose object may be left out. */
@@ -178,6 +181,33 @@ describe('an object of options', () => {
           )
       }),
     ))
+
+  it('may have every field that may be left out as undefined, as one who passes options on has it', () =>
+    inDirectory((directory) => {
+      const none = { signal: undefined, timeoutMs: undefined }
+      const init: Partial<HostInit> = { ...nothing, timing: { heartbeatMs: undefined } }
+      return withVolumes(join(directory, 'host'), init, async ({ host, volumes }) => {
+        const socketPath = join(directory, 'csi.sock')
+        const script = { ready: undefined, replies: undefined, services: undefined }
+        await using plugin = await scriptedPlugin({ socketPath, script, onCall: undefined, onEnd: undefined })
+        await plugin.change({ replies: undefined })
+        await using _other = await Registry.open({ store: memoryStore(), ...registryNothing })
+        const registration = { type: 'csi-node', name: 'disk', allocId: 'd1', connection: { socketPath } }
+        await host.registry.register({ ...registration, version: undefined, options: undefined })
+        await host.waitFor('csi-node', 'disk', { ...none, healthy: undefined })
+        await host.waitFor('csi-node', 'disk', { ...none, healthy: true })
+        const { nodeId } = await host
+          .client<CsiClient>('csi-node', 'disk')
+          .nodeGetInfo({}, { ...none, force: undefined })
+        expect(nodeId).to.equal('node-1')
+        const request = { ...use, namespace: undefined, access: undefined, mountName: undefined, secretsRef: undefined }
+        const aborted = { ...none, signal: AbortSignal.abort() }
+        const mounting = volumes.mount({ ...request, volumeContext: undefined, publishContext: undefined }, aborted)
+        expect(await mounting.catch((failure: unknown) => failure)).to.include({ code: 'ERR_ABORTED' })
+        await volumes.unmount(request, none)
+        runTasks(EMPTY, processDriver({ logDir: undefined, maxLogBytes: undefined }), ports, { onClose: undefined })
+      })
+    }))
 
   it('of a server says what of it is no service', async () => {
     const socketPath = '/nowhere/csi.sock'

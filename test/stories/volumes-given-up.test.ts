@@ -55,6 +55,22 @@ describe('work with a volume for which there is no more time', () => {
     }),
   )
 
+  it(
+    'leaves a state that is told once: what came of it is what was before',
+    aHangingStory(async ({ volumes, states }, staging) => {
+      const stop = new AbortController()
+      const failing = failureOf(volumes.mount(use, { signal: stop.signal }))
+      await staging()
+      await states.until((state) => state.length === 1)
+      stop.abort()
+      await failing
+      await volumes.unmount(use)
+      await states.until((state) => state.length === 0)
+      const told = states.all.map((state) => JSON.stringify(state))
+      expect(told.filter((state, at) => state === told[at - 1])).to.deep.equal([])
+    }),
+  )
+
   it('says so where a plugin is waited for', () =>
     inDirectory((directory) =>
       withVolumes(directory, {}, async ({ host, volumes }) => {

@@ -4,16 +4,16 @@ import type { CsiStatusName } from '../../lib/csi/server-status.js'
 /** How one call is answered. With nothing in it: as a plugin that is well answers it. */
 export interface Reply {
   /** How long the answer is held back. Default: 0. */
-  delayMs?: number
+  delayMs?: number | undefined
   /** The response, in the place of the default one. */
-  response?: object
+  response?: object | undefined
   /** A gRPC status in the place of a response, and its message. */
-  status?: CsiStatusName
-  message?: string
+  status?: CsiStatusName | undefined
+  message?: string | undefined
   /** What happens in the place of an answer: none ever comes, all connections are cut off, or the program exits with this code. */
-  fault?: 'hang' | 'disconnect' | { exit: number }
+  fault?: 'hang' | 'disconnect' | { exit: number } | undefined
   /** Answers every call from here on, not just one. */
-  repeat?: boolean
+  repeat?: boolean | undefined
 }
 
 /**
@@ -22,32 +22,33 @@ export interface Reply {
  */
 export interface PluginScript {
   /** Default: `scripted.plugstream.example`, `1.0.0`, `node-1`. */
-  name?: string
-  version?: string
-  nodeId?: string
+  name?: string | undefined
+  version?: string | undefined
+  nodeId?: string | undefined
   /** (*) The services it has besides Identity; the calls of others are UNIMPLEMENTED. Default: controller and node. */
-  services?: readonly ('controller' | 'node' | 'groupController')[]
+  services?: readonly ('controller' | 'node' | 'groupController')[] | undefined
   /** What Probe says. Default: true. */
-  ready?: boolean | 'unset'
+  ready?: boolean | 'unset' | undefined
   /** Names as in the CSI enums, or bare numbers that no name need be known for. */
-  capabilities?: Partial<Record<'plugin' | 'controller' | 'node' | 'groupController', readonly (string | number)[]>>
-  maxVolumes?: number
-  topology?: Readonly<Record<string, string>>
+  capabilities?:
+    Partial<Record<'plugin' | 'controller' | 'node' | 'groupController', readonly (string | number)[]>> | undefined
+  maxVolumes?: number | undefined
+  topology?: Readonly<Record<string, string>> | undefined
   /** How the next calls are answered, in order; then as a plugin that is well. */
-  replies?: Partial<Record<CsiRpc, readonly Reply[]>>
+  replies?: Partial<Record<CsiRpc, readonly Reply[]>> | undefined
   /** (*) When it begins to listen: at once (default), after a time, or when its `listen()` is called. */
-  listen?: 'at-once' | 'on-demand' | { afterMs: number }
+  listen?: 'at-once' | 'on-demand' | { afterMs: number } | undefined
   /** (*) Accepts connections, and never says a word. */
-  mute?: boolean
+  mute?: boolean | undefined
   /** (*) Closes connections that had no call for this long. */
-  idleConnectionMs?: number
+  idleConnectionMs?: number | undefined
   /**
    * Works on what it was asked for also where its caller has given up, as drivers do, and answers ABORTED to every other call about that
    * volume meanwhile. Default: false.
    */
-  locksVolumes?: boolean
+  locksVolumes?: boolean | undefined
   /** (*) What a plugin that is a program of its own ends with after SIGTERM. Default: 0. */
-  exitCode?: number
+  exitCode?: number | undefined
 }
 
 type Answer = (script: PluginScript, request: Record<string, unknown>) => object

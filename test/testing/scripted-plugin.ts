@@ -76,7 +76,9 @@ export async function scriptedPlugin(init: ScriptedPluginInit): Promise<Scripted
   return plugin
 }
 
-type HeldScript = PluginScript & { replies: NonNullable<PluginScript['replies']> }
+type HeldScript = Omit<PluginScript, 'replies'> & { replies: NonNullable<PluginScript['replies']> }
+
+const held = ({ replies = {}, ...script }: PluginScript): HeldScript => ({ ...script, replies })
 
 class Plugin implements ScriptedPlugin {
   readonly socketPath: string
@@ -92,7 +94,7 @@ class Plugin implements ScriptedPlugin {
   constructor(init: ScriptedPluginInit) {
     this.#init = init
     this.socketPath = init.socketPath
-    this.#script = { replies: {}, ...checkScript(init.script) }
+    this.#script = held({ ...checkScript(init.script) })
   }
 
   get calls(): readonly PluginCall[] {
@@ -115,7 +117,7 @@ class Plugin implements ScriptedPlugin {
   }
 
   async change(script: PluginScript): Promise<void> {
-    Object.assign(this.#script, checkScript(script))
+    Object.assign(this.#script, held({ ...this.#script, ...checkScript(script) }))
   }
 
   async reply(rpc: CsiRpc, ...replies: Reply[]): Promise<void> {
@@ -134,7 +136,7 @@ class Plugin implements ScriptedPlugin {
   async rebind(script: PluginScript = {}): Promise<void> {
     checkScript(script)
     await this.unlinkSocket()
-    this.#script = { ...this.#script, ...script }
+    this.#script = held({ ...this.#script, ...script })
     await this.listen()
   }
 

@@ -55,16 +55,16 @@ export interface Volume {
 export interface CreateVolumeRequest extends WithSecrets {
   /** A second volume of this name is the first one. */
   name: string
-  capacityRange?: CapacityRange
+  capacityRange?: CapacityRange | undefined
   /** At least one; the volume can be used in any of these ways. */
   volumeCapabilities: readonly VolumeCapability[]
-  parameters?: TextMap
+  parameters?: TextMap | undefined
   /** For plugins with MODIFY_VOLUME. */
-  mutableParameters?: TextMap
+  mutableParameters?: TextMap | undefined
   /** A volume as source is for plugins with CLONE_VOLUME. */
-  volumeContentSource?: VolumeContentSource
+  volumeContentSource?: VolumeContentSource | undefined
   /** For plugins with VOLUME_ACCESSIBILITY_CONSTRAINTS. */
-  accessibilityRequirements?: TopologyRequirement
+  accessibilityRequirements?: TopologyRequirement | undefined
 }
 
 export interface CreateVolumeResponse {
@@ -75,8 +75,8 @@ export interface ControllerPublishVolumeRequest extends VolumeRequest {
   nodeId: string
   volumeCapability: VolumeCapability
   /** For plugins with PUBLISH_READONLY. Default: false. */
-  readonly?: boolean
-  volumeContext?: TextMap
+  readonly?: boolean | undefined
+  volumeContext?: TextMap | undefined
 }
 
 export interface ControllerPublishVolumeResponse {
@@ -86,14 +86,14 @@ export interface ControllerPublishVolumeResponse {
 
 export interface ControllerUnpublishVolumeRequest extends VolumeRequest {
   /** Left out: from every node. */
-  nodeId?: string
+  nodeId?: string | undefined
 }
 
 export interface ValidateVolumeCapabilitiesRequest extends VolumeRequest {
   volumeCapabilities: readonly VolumeCapability[]
-  volumeContext?: TextMap
-  parameters?: TextMap
-  mutableParameters?: TextMap
+  volumeContext?: TextMap | undefined
+  parameters?: TextMap | undefined
+  mutableParameters?: TextMap | undefined
 }
 
 export interface ValidateVolumeCapabilitiesResponse {
@@ -121,10 +121,10 @@ export interface ListedVolume {
 export type ListVolumesResponse = Page<ListedVolume>
 
 export interface GetCapacityRequest {
-  volumeCapabilities?: readonly VolumeCapability[]
-  parameters?: TextMap
+  volumeCapabilities?: readonly VolumeCapability[] | undefined
+  parameters?: TextMap | undefined
   /** For plugins with VOLUME_ACCESSIBILITY_CONSTRAINTS. */
-  accessibleTopology?: Topology
+  accessibleTopology?: Topology | undefined
 }
 
 export interface GetCapacityResponse {
@@ -136,7 +136,7 @@ export interface GetCapacityResponse {
 
 export interface ControllerExpandVolumeRequest extends VolumeRequest {
   capacityRange: CapacityRange
-  volumeCapability?: VolumeCapability
+  volumeCapability?: VolumeCapability | undefined
 }
 
 export interface ControllerExpandVolumeResponse {

@@ -33,8 +33,8 @@ import { volumeCapability, type VolumeCapability } from './volume-capability.js'
 export interface NodeStageVolumeRequest extends VolumeRequest {
   stagingTargetPath: string
   volumeCapability: VolumeCapability
-  publishContext?: TextMap
-  volumeContext?: TextMap
+  publishContext?: TextMap | undefined
+  volumeContext?: TextMap | undefined
 }
 
 export interface NodeUnstageVolumeRequest {
@@ -45,12 +45,12 @@ export interface NodeUnstageVolumeRequest {
 export interface NodePublishVolumeRequest extends VolumeRequest {
   targetPath: string
   /** Where the volume is staged; needed by plugins with STAGE_UNSTAGE_VOLUME. */
-  stagingTargetPath?: string
+  stagingTargetPath?: string | undefined
   volumeCapability: VolumeCapability
   /** Default: false. */
-  readonly?: boolean
-  publishContext?: TextMap
-  volumeContext?: TextMap
+  readonly?: boolean | undefined
+  publishContext?: TextMap | undefined
+  volumeContext?: TextMap | undefined
 }
 
 export interface NodeUnpublishVolumeRequest {
@@ -62,7 +62,7 @@ export interface NodeGetVolumeStatsRequest {
   volumeId: string
   /** Where it is published or staged. */
   volumePath: string
-  stagingTargetPath?: string
+  stagingTargetPath?: string | undefined
 }
 
 /** How full a volume is; a plugin that does not know a figure says 0. */
@@ -81,9 +81,9 @@ export interface NodeGetVolumeStatsResponse {
 
 export interface NodeExpandVolumeRequest extends VolumeRequest {
   volumePath: string
-  stagingTargetPath?: string
-  capacityRange?: CapacityRange
-  volumeCapability?: VolumeCapability
+  stagingTargetPath?: string | undefined
+  capacityRange?: CapacityRange | undefined
+  volumeCapability?: VolumeCapability | undefined
 }
 
 export interface NodeExpandVolumeResponse {
@@ -102,8 +102,8 @@ export interface NodeGetInfoResponse {
 
 export interface NodeGetVolumeHealthRequest {
   volumeId: string
-  volumePublishPath?: string
-  stagingTargetPath?: string
+  volumePublishPath?: string | undefined
+  stagingTargetPath?: string | undefined
 }
 
 export const requests = {

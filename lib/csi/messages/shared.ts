@@ -16,15 +16,15 @@ export type Topology = TextMap
 
 /** How large a volume is to be; at least one of the two. */
 export interface CapacityRange {
-  requiredBytes?: bigint
+  requiredBytes?: bigint | undefined
   /** Not below `requiredBytes`. */
-  limitBytes?: bigint
+  limitBytes?: bigint | undefined
 }
 
 /** Where a volume has to be reachable from, and, of those places, where first. */
 export interface TopologyRequirement {
-  requisite?: readonly Topology[]
-  preferred?: readonly Topology[]
+  requisite?: readonly Topology[] | undefined
+  preferred?: readonly Topology[] | undefined
 }
 
 /** What a new volume starts with. */
@@ -32,7 +32,7 @@ export type VolumeContentSource = { kind: 'snapshot'; snapshotId: string } | { k
 
 /** What a call that may need credentials takes besides. */
 export interface WithSecrets {
-  secrets?: Secrets
+  secrets?: Secrets | undefined
 }
 
 /** A request about one volume. */
@@ -43,9 +43,9 @@ export interface VolumeRequest extends WithSecrets {
 /** A page of a list, to be asked for. */
 export interface PageRequest {
   /** Most entries of a page. Default: the plugin chooses. */
-  maxEntries?: number
+  maxEntries?: number | undefined
   /** The `nextToken` of the page before. Default: the first page. */
-  startingToken?: string
+  startingToken?: string | undefined
 }
 
 /** A page of a list. */

@@ -9,9 +9,9 @@ import type { WithSecrets } from './shared.js'
 
 interface MetadataRequest extends WithSecrets {
   /** Where to begin; what is before it is left out. Default: 0n. */
-  startingByteOffset?: bigint
+  startingByteOffset?: bigint | undefined
   /** Most blocks of a message. Default: the plugin chooses. */
-  maxResults?: number
+  maxResults?: number | undefined
 }
 
 export interface GetMetadataAllocatedRequest extends MetadataRequest {

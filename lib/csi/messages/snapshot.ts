@@ -43,9 +43,9 @@ export interface CreateSnapshotRequest extends WithSecrets {
   sourceVolumeId: string
   /** A second snapshot of this name is the first one. */
   name: string
-  parameters?: TextMap
+  parameters?: TextMap | undefined
   /** For plugins with SNAPSHOT_ACCESSIBILITY_CONSTRAINTS. */
-  accessibilityRequirements?: TopologyRequirement
+  accessibilityRequirements?: TopologyRequirement | undefined
 }
 
 export interface SnapshotRequest extends WithSecrets {
@@ -57,8 +57,8 @@ export interface SnapshotResponse {
 }
 
 export interface ListSnapshotsRequest extends PageRequest, WithSecrets {
-  sourceVolumeId?: string
-  snapshotId?: string
+  sourceVolumeId?: string | undefined
+  snapshotId?: string | undefined
 }
 
 export type ListSnapshotsResponse = Page<SnapshotResponse>
@@ -66,7 +66,7 @@ export type ListSnapshotsResponse = Page<SnapshotResponse>
 export interface CreateVolumeGroupSnapshotRequest extends WithSecrets {
   name: string
   sourceVolumeIds: readonly string[]
-  parameters?: TextMap
+  parameters?: TextMap | undefined
 }
 
 export interface VolumeGroupSnapshotRequest extends WithSecrets {

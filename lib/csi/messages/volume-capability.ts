@@ -23,11 +23,11 @@ export type AccessMode = KnownName<keyof typeof modes>
 
 /** A file system, of the type the driver chooses unless one is given. */
 export interface MountAccess {
-  fsType?: string
+  fsType?: string | undefined
   /** May hold credentials: never shown. */
-  mountFlags?: readonly string[]
+  mountFlags?: readonly string[] | undefined
   /** The group that is to own the files; for plugins with VOLUME_MOUNT_GROUP. */
-  volumeMountGroup?: string
+  volumeMountGroup?: string | undefined
 }
 
 /** One way to use a volume: as a block device or with a file system. */
