@@ -59,6 +59,17 @@ export const deafSocketStatIntervalMs = 200
 /** A connect to a unix socket is answered by the kernel at once; only a file system that hangs takes longer than this. */
 export const dialTimeoutMs = 1_000
 
+/**
+ * How long a registration socket may be missing before its plugin is deregistered. A registrar that starts removes the socket of the one
+ * before it and binds its own, which takes a millisecond, or the tenths of a second that a busy machine lets it wait.
+ */
+export const registrationGoneMs = 500
+/** Pause before a registrar that does not answer is asked again; doubles up to the second figure. */
+export const registrarRetryMs = 100
+export const registrarRetryMaxMs = 1_000
+/** The same for a socket that nobody listens on, or somebody who is no registrar: neither changes but with another socket. */
+export const deadRegistrarRetryMaxMs = 60_000
+
 /** Longest path of a unix socket in bytes. Node 20 cuts longer ones without a word and can so reach another plugin's socket. */
 export const socketPathLimitBytes = process.platform === 'darwin' ? 103 : 107
 

@@ -28,6 +28,7 @@ const { status } = spawnSync(
     `--outDir=${out}`,
     'csi/v1/csi.proto',
     'grpc/health/v1/health.proto',
+    'pluginregistration/v1/registration.proto',
   ],
   { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] },
 )

@@ -9,6 +9,7 @@ import {
   filter,
   isObservable,
   map,
+  merge,
   mergeMap,
   NEVER,
   Observable,
@@ -26,7 +27,7 @@ import { csiKind } from '../lib/csi/kind.js'
 import { problemCount } from '../lib/defaults.js'
 import { invalidOption, PlugstreamError } from '../lib/errors.js'
 import { hostSettings, type HostSettings } from '../lib/host/settings.js'
-import { makeStateDir, storeFile } from '../lib/host/state-dir.js'
+import { makeHostDirectory, storeFile } from '../lib/host/state-dir.js'
 import { checkFields, takeOptions } from '../lib/options.js'
 import { dial } from '../lib/plugin/dial.js'
 import type { PluginTaskConfig } from '../lib/plugin/kind.js'
@@ -58,6 +59,7 @@ import { connectionStates } from './connection-states.js'
 import { edgeLines } from './edge-lines.js'
 import { fingerprints } from './fingerprints.js'
 import { healthEvents } from './health-events.js'
+import { openAnnouncements } from './host-announcements.js'
 import type { HostPorts } from './host-ports.js'
 import { openVolumes } from './host-volumes.js'
 import { lostInstances } from './lost-instances.js'
@@ -102,7 +104,7 @@ export async function openHost(init: HostInit): Promise<PluginHost> {
 }
 
 async function open(init: HostInit, settings: HostSettings, scope: Scope): Promise<PluginHost> {
-  const { stateDir, nodeId, kinds, timing } = settings
+  const { stateDir, nodeId, registrationDirectory, kinds, timing } = settings
   const problem$ = new ReplaySubject<PlugstreamError>(problemCount)
   const opened$ = new ReplaySubject<true>(1)
   const taskEvent$ = new Subject<TaskEvent>()
@@ -156,7 +158,8 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   scope.add(() => intake.unsubscribe())
 
   // Registry: one host a directory, and everything restored before anything flows.
-  await makeStateDir(stateDir)
+  await makeHostDirectory('stateDir', stateDir)
+  if (registrationDirectory !== undefined) await makeHostDirectory('registrationDirectory', registrationDirectory)
   const lock = await lockStateDir(stateDir)
   rest.add(() => lock.release())
   const store = init.store === undefined ? await ownStore(stateDir, rest) : openStore(init.store)
@@ -240,6 +243,10 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     },
     timing,
   )
+  const { notes: announced, claimed } = openAnnouncements({
+    directory: registrationDirectory,
+    ...{ registry, opened$, unfinished, timing, connection, apply },
+  })
   const snapshot$ = nodeSnapshots(
     { registryEvent$: registry.watch$, health$: health.all$, fingerprint$: fingerprint.all$ },
     { now },
@@ -258,10 +265,12 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     closeTimeoutMs: timing.closeTimeoutMs,
   })
   rest.add(() => volumeWork.close())
-  for (const { feed } of [tasks, health, fingerprint, reached]) river.add(feed)
-  river.add(registry.connect(lostInstances(instance$, { taskState }, timing)))
+  for (const { feed } of [tasks, health, fingerprint, reached, announced]) river.add(feed)
+  const claims$ = (plugin: PluginInfo): Observable<TaskState> => merge(taskState(plugin), claimed(plugin))
+  river.add(registry.connect(lostInstances(instance$, { taskState: claims$ }, timing)))
   river.add(supervised$.subscribe((said) => ('kind' in said ? note$.next(said) : restart$.next(said))))
   river.add(registry.problem$.subscribe(problem$))
+  river.add(announced.all$.subscribe((note) => note.kind === 'failed' && problem$.next(note.failure)))
   const edge$ = edgeLines({
     registryEvent$: registry.watch$,
     health$: health.all$,

@@ -35,6 +35,7 @@ export const hostFields = fieldsOf<HostInit>({
   task$: true,
   store: true,
   nodeId: true,
+  registrationDirectory: true,
   kinds: true,
   timing: true,
   dispensers: true,

@@ -11,6 +11,11 @@ export interface HostOptions {
   stateDir: string
   /** What `NodeSnapshot` calls this node; a plugin's own id for it is in its fingerprint. Default: the host name. */
   nodeId?: string | undefined
+  /**
+   * A directory in which CSI drivers are announced as to a kubelet, by a registrar beside each (`node-driver-registrar`); made where it is
+   * missing. Default: none.
+   */
+  registrationDirectory?: string | undefined
   /** Kinds of plugins besides CSI. Default: none. */
   kinds?: readonly PluginKind[] | undefined
   /** Default of each: `defaultTiming`. */
@@ -21,6 +26,8 @@ export interface HostSettings {
   /** Absolute. */
   stateDir: string
   nodeId: string
+  /** Absolute. */
+  registrationDirectory: string | undefined
   kinds: readonly PluginKind[]
   timing: Timing
 }
@@ -37,10 +44,10 @@ export function hostSettings(options: HostOptions, builtIn: (timing: Timing) => 
   if (process.platform === 'win32')
     throw new PlugstreamError('ERR_USAGE', 'plugstream runs on Linux and macOS, not on Windows')
   if (!isObject(options)) throw invalidOption('init', options, 'an object')
-  const { stateDir, nodeId = hostname(), timing = {}, kinds: given = [] } = options
-  if (typeof stateDir !== 'string' || stateDir === '' || stateDir.includes('\0')) {
-    throw invalidOption('stateDir', stateDir, 'the path of a directory')
-  }
+  const { stateDir, nodeId = hostname(), timing = {}, kinds: given = [], registrationDirectory } = options
+  if (!isPath(stateDir)) throw invalidOption('stateDir', stateDir, 'the path of a directory')
+  if (registrationDirectory !== undefined && !isPath(registrationDirectory))
+    throw invalidOption('registrationDirectory', registrationDirectory, 'the path of a directory, or left out')
   if (typeof nodeId !== 'string' || nodeId === '') throw invalidOption('nodeId', nodeId, 'a text that is not empty')
   takeOptions('timing', timing, Object.keys(defaultTiming), { below: 'timing' })
   checkKinds(given)
@@ -55,7 +62,17 @@ export function hostSettings(options: HostOptions, builtIn: (timing: Timing) => 
   const types = kinds.flatMap((kind) => kind.types)
   const twice = types.find((type, at) => types.indexOf(type) !== at)
   if (twice !== undefined) throw invalidOption('kinds', twice, 'plugin types of which no two kinds share one')
-  return { stateDir: resolve(stateDir), nodeId, kinds, timing: allTiming }
+  return {
+    stateDir: resolve(stateDir),
+    nodeId,
+    registrationDirectory: registrationDirectory === undefined ? undefined : resolve(registrationDirectory),
+    kinds,
+    timing: allTiming,
+  }
+}
+
+function isPath(given: unknown): given is string {
+  return typeof given === 'string' && given !== '' && !given.includes('\0')
 }
 
 function checkKinds(given: unknown): void {

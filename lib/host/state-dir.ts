@@ -8,15 +8,14 @@ export function storeFile(stateDir: string): string {
 }
 
 /**
- * Makes the state directory, for its owner alone. One that is there already keeps its mode: it may be shared on purpose.
+ * Makes a directory that a host is given, for its owner alone. One that is there already keeps its mode: it may be shared on purpose.
+ * @param field the option that names it.
  * @throws ERR_OPTION_INVALID where it cannot be made.
  */
-export async function makeStateDir(stateDir: string): Promise<void> {
+export async function makeHostDirectory(field: string, path: string): Promise<void> {
   try {
-    await mkdir(stateDir, { recursive: true, mode: 0o700 })
+    await mkdir(path, { recursive: true, mode: 0o700 })
   } catch (failure) {
-    throw PlugstreamError.from(failure, 'ERR_OPTION_INVALID', `making stateDir ${stateDir}`, {
-      details: { field: 'stateDir' },
-    })
+    throw PlugstreamError.from(failure, 'ERR_OPTION_INVALID', `making ${field} ${path}`, { details: { field } })
   }
 }

@@ -8,7 +8,7 @@ import { defer, finalize, groupBy, mergeMap, of, Subject, type Observable, type 
  */
 export function flowPerKey<T, R>(
   keyOf: (value: T) => string,
-  flow: (value$: Observable<T>) => Observable<R>,
+  flow: (value$: Observable<T>, key: string) => Observable<R>,
 ): OperatorFunction<T, R> {
   return (source$) =>
     defer(() => {
@@ -19,7 +19,7 @@ export function flowPerKey<T, R>(
         mergeMap((value$) => {
           const end$ = new Subject<void>()
           ends.set(value$.key, end$)
-          return flow(value$).pipe(
+          return flow(value$, value$.key).pipe(
             finalize(() => {
               ends.delete(value$.key)
               end$.next()

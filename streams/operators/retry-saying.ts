@@ -4,12 +4,12 @@ import { concat, defer, retry, of, throwError, timer, catchError, type OperatorF
  * Whenever the source fails, says so with a value, and subscribes to it again after a pause.
  *
  * @param say - the value for a failure.
- * @param pauseMs - the pause after so many failures.
+ * @param pauseMs - the pause after so many failures, of which this is the last.
  * @example look$.pipe(retrySaying((failure) => ({ healthy: false, description: messageOf(failure) }), () => 1_000))
  */
 export function retrySaying<T, S>(
   say: (failure: unknown) => S,
-  pauseMs: (failures: number) => number,
+  pauseMs: (failures: number, failure: unknown) => number,
 ): OperatorFunction<T, T | S> {
   return (source$) =>
     source$.pipe(
@@ -20,6 +20,6 @@ export function retrySaying<T, S>(
         ),
       ),
       // Counted over values, since what was said is one: `resetOnSuccess` would start anew each time.
-      retry({ delay: (_, failures) => timer(pauseMs(failures)) }),
+      retry({ delay: (failure, failures) => timer(pauseMs(failures, failure)) }),
     )
 }

@@ -19,6 +19,7 @@ const notStages = [
   'host-ports',
   'plugin-host',
   'host-volumes',
+  'host-announcements',
 ]
 
 export const isStage = (file: string): boolean =>

@@ -10,6 +10,7 @@ require (
 	github.com/kubernetes-csi/csi-lib-utils v0.25.0
 	google.golang.org/grpc v1.83.2
 	google.golang.org/protobuf v1.36.12
+	k8s.io/kubelet v0.37.0
 	k8s.io/kubernetes v1.37.2
 )
 

@@ -14,6 +14,8 @@ describe('hostSettings', () => {
     ['stateDir', {}],
     ['stateDir', { stateDir: 'a\0b' }],
     ['nodeId', { stateDir, nodeId: 5 }],
+    ['registrationDirectory', { stateDir, registrationDirectory: '' }],
+    ['registrationDirectory', { stateDir, registrationDirectory: true }],
     ['timing', { stateDir, timing: null }],
     ['timing', { stateDir, timing: [1] }],
     ['timing.heartbeat', { stateDir, timing: { heartbeat: 1 } }],
@@ -37,14 +39,18 @@ describe('hostSettings', () => {
   }
 
   it('fills in what is left out', () => {
-    const { timing, nodeId, kinds } = hostSettings({ stateDir, timing: { heartbeatMs: 7 } }, () => [])
+    const { timing, nodeId, kinds, registrationDirectory } = hostSettings(
+      { stateDir, timing: { heartbeatMs: 7 } },
+      () => [],
+    )
     expect(timing).to.include({ heartbeatMs: 7, probeTimeoutMs: 3_000 })
     expect(nodeId).to.not.equal('')
-    expect(kinds).to.deep.equal([])
+    expect([kinds, registrationDirectory]).to.deep.equal([[], undefined])
   })
 
-  it('makes the state directory an absolute path', () => {
-    expect(hostSettings({ stateDir: 'state' }, () => []).stateDir).to.equal(resolve('state'))
+  it('makes directories absolute paths', () => {
+    const settings = hostSettings({ stateDir: 'state', registrationDirectory: 'r' }, () => [])
+    expect([settings.stateDir, settings.registrationDirectory]).to.deep.equal([resolve('state'), resolve('r')])
   })
 
   it('gives what is built in the timing, and lets a kind take the place of one of its name', () => {

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { makeStateDir, storeFile } from '../../../lib/host/state-dir.js'
+import { makeHostDirectory, storeFile } from '../../../lib/host/state-dir.js'
 
 describe('the state directory', () => {
   let directory: string
@@ -11,21 +11,21 @@ describe('the state directory', () => {
 
   it('is made with what is missing above it, for its owner alone', async () => {
     const stateDir = join(directory, 'a', 'b')
-    await makeStateDir(stateDir)
+    await makeHostDirectory('stateDir', stateDir)
     expect(statSync(stateDir).mode & 0o777).to.equal(0o700)
     expect(storeFile(stateDir)).to.equal(join(stateDir, 'state.sqlite'))
   })
 
   it('keeps its mode where it is there already', async () => {
     chmodSync(directory, 0o750)
-    await makeStateDir(directory)
+    await makeHostDirectory('stateDir', directory)
     expect(statSync(directory).mode & 0o777).to.equal(0o750)
   })
 
   it('that cannot be made is refused by its name', async () => {
     writeFileSync(join(directory, 'file'), '')
     for (const stateDir of [join(directory, 'file'), join(directory, 'file', 'x')]) {
-      const failure: unknown = await makeStateDir(stateDir).catch((thrown: unknown) => thrown)
+      const failure: unknown = await makeHostDirectory('stateDir', stateDir).catch((thrown: unknown) => thrown)
       expect(failure).to.deep.include({ code: 'ERR_OPTION_INVALID', details: { field: 'stateDir' } })
       expect((failure as Error).message).to.contain(stateDir)
     }
