@@ -1,5 +1,5 @@
 // Writes the TypeScript types of every .proto file to lib/csi/generated, so that no message is described twice.
-// The options are those of lib/csi/proto.ts: what the loader gives at run time is what the types say.
+// The options are those of lib/grpc/proto.ts: what the loader gives at run time is what the types say.
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'

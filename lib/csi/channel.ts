@@ -1,13 +1,14 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
-import { Metadata, status, type ClientReadableStream, type ServiceError } from '@grpc/grpc-js'
+import { status, type ClientReadableStream, type ServiceError } from '@grpc/grpc-js'
 import { abortedError, invalidOption, messageOf, PlugstreamError } from '../errors.js'
+import { asIs, endOf, unaryCall } from '../grpc/call.js'
+import { Link } from '../grpc/link.js'
+import { messagesOf } from '../grpc/stream-messages.js'
 import type { Capabilities, PluginFacts } from '../plugin/fingerprint.js'
 import type { LinkState, PluginChannel, PluginIdentity, ProbeAnswer } from '../plugin/kind.js'
 import type { PluginType } from '../plugin/plugin.js'
 import { checkOptions } from './call-options.js'
 import { CapabilityMemory } from './capability-memory.js'
 import { readFacts, readIdentity } from './facts.js'
-import { Link } from './link.js'
 import type { CapabilityList } from './needs.js'
 import { probe } from './probe.js'
 import {
@@ -22,7 +23,6 @@ import {
   type WireResponse,
 } from './rpcs.js'
 import { rpcError, type CallOutcome } from './status.js'
-import { messagesOf } from './stream-messages.js'
 
 /**
  * A channel to one CSI plugin on one unix socket. Nothing is dialled before the first call; a connection that is lost is made anew by
@@ -155,26 +155,9 @@ export class CsiChannel implements PluginChannel {
     const { signal, timeoutMs = this.#rpcTimeoutMs } = options
     const { definition, message } = this.#ready(rpc, 'unary', request, options)
     const wasLost = this.#link.noteLosses()
-    let end = (): void => undefined
-    const answer = new Promise<object>((resolve, reject) => {
-      const call = this.#link.client.makeUnaryRequest(
-        definition.path,
-        asIs,
-        definition.responseDeserialize,
-        message,
-        new Metadata(),
-        { deadline: Date.now() + timeoutMs },
-        (error, response) => {
-          signal?.removeEventListener('abort', cancel)
-          if (error) reject(error)
-          else resolve(response as object)
-        },
-      )
-      const cancel = () => call.cancel()
-      end = cancel
-      signal?.addEventListener('abort', cancel)
-    })
-    this.#inFlight.set(answer, end)
+    const deadline = Date.now() + timeoutMs
+    const { answer, cancel } = unaryCall(this.#link.client, definition, message, { signal, deadline })
+    this.#inFlight.set(answer, cancel)
     try {
       return (await answer) as CsiResponse<Rpc>
     } catch (error) {
@@ -200,8 +183,6 @@ export class CsiChannel implements PluginChannel {
   }
 }
 
-const asIs = (bytes: Buffer): Buffer => bytes
-
 /** What the client's error means. */
 async function failure(
   rpc: string,
@@ -210,20 +191,10 @@ async function failure(
   signal: AbortSignal | undefined,
   wasLost: () => boolean,
 ): Promise<PlugstreamError> {
-  if (error.code === status.CANCELLED && signal?.aborted) return aborted(rpc, signal, 'unknown')
-  if (!mayBeOfConnection(error)) return rpcError(rpc, error, request)
-  if (error.details.startsWith('Channel closed before')) return closed(rpc)
-  // The client's words, since by now there may be a connection.
-  const hadNone = error.details.startsWith('No connection established')
-  // If it was the connection, its end is known in the next turn at the latest.
-  await nextTurn()
-  return rpcError(rpc, error, request, hadNone ? 'none' : wasLost() ? 'lost' : undefined)
-}
-
-/** Whether the client may have made the error itself because a connection ended. A plugin may answer with any of these, too. */
-function mayBeOfConnection({ code, details }: ServiceError): boolean {
-  const isReset = code === status.INTERNAL && details.startsWith('Received RST_STREAM')
-  return code === status.UNAVAILABLE || code === status.CANCELLED || isReset
+  const end = await endOf(error, signal, wasLost)
+  if (end === 'aborted' && signal) return aborted(rpc, signal, 'unknown')
+  if (end === 'closed') return closed(rpc)
+  return rpcError(rpc, error, request, end === 'lost' || end === 'none' ? end : undefined)
 }
 
 function serialized(rpc: string, serialize: (request: object) => Buffer, request: object): Buffer {

@@ -1,4 +1,5 @@
 import { PlugstreamError } from '../errors.js'
+import { speaksNoHttp2 } from '../grpc/call.js'
 import type { ProbeAnswer } from '../plugin/kind.js'
 import type { CsiCall } from './rpcs.js'
 import { grpcCodeOf } from './status.js'
@@ -30,14 +31,11 @@ async function askForName(call: CsiCall, signal: AbortSignal): Promise<ProbeAnsw
   }
 }
 
-/** How the client says that what came back was not HTTP/2. */
-const notHttp2 = /protocol error|frame size/i
-
 function meaningOf(error: unknown): ProbeAnswer {
   if (!(error instanceof PlugstreamError)) throw error
   const { code, message: description, details } = error
   if (code === 'ERR_CLOSED') return { kind: 'unreachable', description }
   if (code !== 'ERR_CSI_RPC') throw error
   if (!details['connectionLost']) return { kind: 'failed', description }
-  return { kind: notHttp2.test(description) ? 'not-served' : 'unreachable', description }
+  return { kind: speaksNoHttp2(description) ? 'not-served' : 'unreachable', description }
 }

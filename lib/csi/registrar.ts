@@ -1,7 +1,8 @@
-import { Metadata, status, type ServiceError } from '@grpc/grpc-js'
+import { status, type ServiceError } from '@grpc/grpc-js'
 import { PlugstreamError } from '../errors.js'
+import { unaryCall, type CallDefinition } from '../grpc/call.js'
+import { Link } from '../grpc/link.js'
 import type { RegistrarInfo, RegistrarVerdict } from '../plugin/announcement.js'
-import { Link } from './link.js'
 import { registrationProto } from './proto.js'
 import { rpcError } from './status.js'
 
@@ -53,32 +54,17 @@ async function call<R extends Rpc>(
   }
 }
 
-function answerOf<R extends Rpc>(
+async function answerOf<R extends Rpc>(
   { client }: Link,
   rpc: R,
   request: Request<R>,
   signal: AbortSignal,
   timeoutMs: number,
 ): Promise<Response<R>> {
-  const { path, requestSerialize, responseDeserialize } = registrationProto().Registration.service[rpc]
-  return new Promise((resolve, reject) => {
-    const cancel = (): void => sent.cancel()
-    const sent = client.makeUnaryRequest(
-      path,
-      requestSerialize as (request: Request<R>) => Buffer,
-      responseDeserialize as (bytes: Buffer) => Response<R>,
-      request,
-      new Metadata(),
-      { deadline: Date.now() + timeoutMs },
-      (error, response) => {
-        signal.removeEventListener('abort', cancel)
-        if (error) reject(error)
-        else resolve(response as Response<R>)
-      },
-    )
-    signal.addEventListener('abort', cancel)
-    if (signal.aborted) cancel()
-  })
+  const definition = registrationProto().Registration.service[rpc] as CallDefinition
+  const deadline = Date.now() + timeoutMs
+  const { answer } = unaryCall(client, definition, definition.requestSerialize(request), { signal, deadline })
+  return (await answer) as Response<R>
 }
 
 function silence(socketPath: string, rpc: Rpc, error: ServiceError, timeoutMs: number): PlugstreamError {

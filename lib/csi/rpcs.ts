@@ -1,4 +1,5 @@
 import type { MethodDefinition } from '@grpc/proto-loader'
+import type { CallDefinition } from '../grpc/call.js'
 import type { ControllerDefinition } from './generated/csi/v1/Controller.js'
 import type { GroupControllerDefinition } from './generated/csi/v1/GroupController.js'
 import type { IdentityDefinition } from './generated/csi/v1/Identity.js'
@@ -74,10 +75,7 @@ export type CsiStreamCall = <Rpc extends CsiStreamRpc>(
 ) => AsyncIterable<WireResponse<Rpc>>
 
 /** How a call is made on the wire. */
-export interface RpcDefinition {
-  path: string
-  requestSerialize: (request: object) => Buffer
-  responseDeserialize: (bytes: Buffer) => object
+export interface RpcDefinition extends CallDefinition {
   responseStream: boolean
 }
 

@@ -27,10 +27,16 @@ const bad: [rule: string, files: Record<string, string>][] = [
   ['lib and streams do not import test or examples', { 'lib/a.ts': `import type { B } from '../test/fakes/b.js'` }],
   ['lib and streams do not import test or examples', { 'streams/host.ts': `import { b } from '../examples/b.js'` }],
   ['lib does not import streams', { 'lib/store/a.ts': `import type { B } from '../../streams/values.js'` }],
-  ['a noun of lib imports only the words of another noun', { 'lib/store/a.ts': `import { b } from '../plugin/b.js'` }],
-  ['a noun of lib imports only the words of another noun', { 'lib/store/a.ts': `export { b } from '../plugin/b.js'` }],
   [
-    'a noun of lib imports only the words of another noun',
+    'a noun of lib imports only the words of another noun, and the wire',
+    { 'lib/store/a.ts': `import { b } from '../plugin/b.js'` },
+  ],
+  [
+    'a noun of lib imports only the words of another noun, and the wire',
+    { 'lib/store/a.ts': `export { b } from '../plugin/b.js'` },
+  ],
+  [
+    'a noun of lib imports only the words of another noun, and the wire',
     { 'lib/store/a.ts': `import { type B } from '../plugin/b.js'` },
   ],
   ['what all of lib stands on imports only types of a noun', { 'lib/errors.ts': `import { b } from './plugin/b.js'` }],
@@ -76,6 +82,7 @@ const good: Record<string, string> = {
   'lib/log.ts': `import debug from 'debug'; import type { T } from './task/t.js'`,
   'lib/plugin/p.ts': `import { e } from '../errors.js'; import type { T } from '../task/t.js'; import { q } from './q.js'`,
   'lib/csi/c.ts': `import { Client } from '@grpc/grpc-js'; import { loadSync } from '@grpc/proto-loader'; import 'node:fs'`,
+  'lib/csi/w.ts': `import { link } from '../grpc/link.js'; import { call } from '../grpc/call.js'`,
   'lib/store/k.ts': `import { instanceKey } from '../plugin/plugin.js'; import Keyv from 'keyv'; import KeyvSqlite from '@keyv/sqlite'; import { log } from '../log.js'`,
   'streams/operators/o.ts': `import { map } from 'rxjs/operators'; import { e } from '../../lib/errors.js'; import type { V } from '../values.js'`,
   'streams/a.ts': `import { of } from 'rxjs'; import { p } from '../lib/plugin/p.js'; import './operators/o.js'; import './values.js'`,

@@ -34,8 +34,8 @@ const noun = (file: string): string | undefined => /^lib\/([^/]+)\//.exec(file)?
 /** Where each third-party package may be imported; one that is not here may not be imported at all by what is shipped. */
 const homes: Readonly<Record<string, RegExp>> = {
   rxjs: /^(streams|examples|test)\//,
-  '@grpc/grpc-js': /^lib\/csi\//,
-  '@grpc/proto-loader': /^lib\/csi\//,
+  '@grpc/grpc-js': /^lib\/(csi|grpc)\//,
+  '@grpc/proto-loader': /^lib\/(csi|grpc)\//,
   keyv: /^lib\/store\//,
   '@keyv/sqlite': /^lib\/store\//,
   debug: /^lib\/log\.ts$/,
@@ -44,6 +44,8 @@ const homes: Readonly<Record<string, RegExp>> = {
 
 /** Where the words of a noun are: its types, and the pure functions that name a value of them (`instanceKey`, `taskKey`). */
 const words = ['lib/plugin/plugin.ts', 'lib/task/task.ts']
+/** The wire: what every kind of plugin that speaks gRPC stands on. */
+const wire = ['call', 'link', 'proto', 'stream-messages'].map((name) => `lib/grpc/${name}.ts`)
 
 /** What of `test` is shipped, as `plugstream/testing` and `plugstream/conformance`. */
 const isShipped = (file: string): boolean =>
@@ -68,9 +70,13 @@ export const rules: readonly Rule[] = [
   ),
   rule('lib does not import streams', ({ from, to }) => from.startsWith('lib/') && to.startsWith('streams/')),
   rule(
-    'a noun of lib imports only the words of another noun',
+    'a noun of lib imports only the words of another noun, and the wire',
     ({ from, to, typeOnly }) =>
-      !typeOnly && noun(from) !== undefined && noun(to) !== undefined && noun(from) !== noun(to) && !words.includes(to),
+      !typeOnly &&
+      noun(from) !== undefined &&
+      noun(to) !== undefined &&
+      noun(from) !== noun(to) &&
+      ![...words, ...wire].includes(to),
   ),
   rule(
     'what all of lib stands on imports only types of a noun',

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import { csiProto, healthProto } from '../../../lib/csi/proto.js'
+import { csiProto } from '../../../lib/csi/proto.js'
+import { healthProto } from '../../../lib/grpc/proto.js'
 
 /** As much of the reflection of protobufjs as is read here; it comes with the loader, and is no dependency of its own. */
 interface Thing {

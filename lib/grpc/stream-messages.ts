@@ -1,13 +1,14 @@
 import { status, type ClientReadableStream } from '@grpc/grpc-js'
 
 /**
- * The messages of a call as they are asked for. Leaving it, the signal, and a message that does not come within `waitMs` cancel the call.
+ * The messages of a call as they are asked for. Leaving it, the signal, and a message that does not come within `waitMs` cancel the call;
+ * without a `waitMs`, the next one is waited for as long as it takes.
  *
  * @throws the call's ServiceError; DEADLINE_EXCEEDED for a message that does not come.
  */
 export async function* messagesOf(
   call: ClientReadableStream<object>,
-  waitMs: number,
+  waitMs: number | undefined,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<object, void, undefined> {
   const messages = call[Symbol.asyncIterator]() as AsyncIterator<object>
@@ -17,10 +18,11 @@ export async function* messagesOf(
   const wait = { tooLong: false }
   try {
     for (;;) {
-      const timer = setTimeout(() => {
+      const tooLong = (): void => {
         wait.tooLong = true
         call.cancel()
-      }, waitMs)
+      }
+      const timer = waitMs === undefined ? undefined : setTimeout(tooLong, waitMs)
       const next = await messages.next().finally(() => clearTimeout(timer))
       if (next.done) return
       yield next.value
