@@ -21,6 +21,7 @@ export type {
   VolumeAccess,
   VolumeCallOptions,
   VolumeEvent,
+  VolumeObstacle,
   VolumeRef,
   VolumeState,
 } from '../lib/volume/volume.js'

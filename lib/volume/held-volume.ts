@@ -2,7 +2,7 @@ import { messageOf } from '../errors.js'
 import type { StoreWrite } from '../store/state-store.js'
 import type { VolumePorts } from './ports.js'
 import { shownAccess } from './usage.js'
-import type { ClaimPhase, VolumeState } from './volume.js'
+import type { ClaimPhase, VolumeObstacle, VolumeState } from './volume.js'
 import { claimOf, encodeVolume, volumeKey, type Claim, type VolumeRecord } from './volume-record.js'
 
 /**
@@ -23,18 +23,20 @@ export class HeldVolume {
   /** Called for by somebody who still waits for it, and so on its way rather than uncertain. */
   readonly #wanted = new Set<string>()
   /** By path; what is about the volume itself under the empty one. */
-  readonly #problems = new Map<string, string>()
+  readonly #problems = new Map<string, VolumeObstacle>()
+  readonly #now: () => number
 
   /** @param aside what has to be saved with its first record: a copy of the one that this takes the place of. */
   constructor(
     record: VolumeRecord,
-    store: VolumePorts['store'],
+    { store, now }: Pick<VolumePorts, 'store' | 'now'>,
     changed: () => void,
     aside: readonly StoreWrite[] = [],
   ) {
     this.#aside = aside
     this.#record = record
     this.#store = store
+    this.#now = now
     this.#changed = changed
   }
 
@@ -135,10 +137,10 @@ export class HeldVolume {
 
   /** What stands in the way of the use at a path, or else of the volume. */
   failed(path: string, problem: unknown): void {
-    this.#problems.set(
-      claimOf(this.#record, path) ? path : '',
-      typeof problem === 'string' ? problem : messageOf(problem),
-    )
+    const at = claimOf(this.#record, path) ? path : ''
+    const { failingSince = this.#now(), attempts = 0 } = this.#problems.get(at) ?? {}
+    const message = typeof problem === 'string' ? problem : messageOf(problem)
+    this.#problems.set(at, { problem: message, failingSince, attempts: attempts + 1 })
     this.#changed()
   }
 
@@ -148,7 +150,6 @@ export class HeldVolume {
 
   get state(): VolumeState {
     const { plugin, namespace, volumeId, attachedTo, claims } = this.#record
-    const problem = this.#problems.get('')
     return {
       plugin,
       namespace,
@@ -157,17 +158,16 @@ export class HeldVolume {
       ...(attachedTo !== undefined && this.attached && { attachedTo }),
       claims: claims.map((claim) => {
         const { allocId, mountName, access, path } = claim
-        const problem = this.#problems.get(path)
         return {
           allocId,
           ...(mountName !== undefined && { mountName }),
           access: shownAccess(access),
           path,
           phase: this.#phaseOf(claim),
-          ...(problem !== undefined && { problem }),
+          ...this.#problems.get(path),
         }
       }),
-      ...(problem !== undefined && { problem }),
+      ...this.#problems.get(''),
     }
   }
 

@@ -61,6 +61,8 @@ const told = fieldsOf<Omit<MountedVolume & VolumeState & ClaimState & VolumeEven
   claims: true,
   phase: true,
   problem: true,
+  failingSince: true,
+  attempts: true,
   kind: true,
   call: true,
   message: true,

@@ -424,7 +424,7 @@ export class VolumeManager {
     const aside: readonly StoreWrite[] = this.#unreadable.has(key)
       ? [{ kind: 'put', key: quarantinePrefix + key, value: this.#unreadable.get(key) }]
       : []
-    const volume = new HeldVolume(record, this.#ports.store, this.#tell.changed, aside)
+    const volume = new HeldVolume(record, this.#ports, this.#tell.changed, aside)
     this.#held.set(key, volume)
     return volume
   }

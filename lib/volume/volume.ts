@@ -60,19 +60,27 @@ export interface VolumeCallOptions {
  */
 export type ClaimPhase = 'mounting' | 'uncertain' | 'mounted' | 'stale' | 'unmounting'
 
+/** What stands in the way of something that is tried again until it is done. All of it is absent where nothing does. */
+export interface VolumeObstacle {
+  /** What the last attempt failed with, for people. */
+  problem: string
+  /** When the first one failed, in Unix ms. */
+  failingSince: number
+  /** How many have failed since then. */
+  attempts: number
+}
+
 /** One use of a volume, as it is now. */
-export interface ClaimState {
+export interface ClaimState extends Partial<VolumeObstacle> {
   allocId: string
   mountName?: string
   access: VolumeAccess
   path: string
   phase: ClaimPhase
-  /** What stands in the way, for people. */
-  problem?: string
 }
 
-/** One volume that this host holds, as it is now. */
-export interface VolumeState {
+/** One volume that this host holds, as it is now; the problem is that of staging, unstaging, detaching or growing it. */
+export interface VolumeState extends Partial<VolumeObstacle> {
   plugin: string
   namespace: string
   volumeId: string
@@ -80,8 +88,6 @@ export interface VolumeState {
   /** The id of the node that the host has attached it to. */
   attachedTo?: string
   claims: readonly ClaimState[]
-  /** What stands in the way of staging, unstaging or detaching it, for people. */
-  problem?: string
 }
 
 /** Something that happened to a volume. */

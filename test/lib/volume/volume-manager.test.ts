@@ -3,6 +3,7 @@ import { PlugstreamError } from '../../../lib/errors.js'
 import type { MountRequest, VolumeAccess } from '../../../lib/volume/volume.js'
 import { fakeHost, FakePlugin, fakePorts, hostRoot, rpcFailure, type FakeHost } from '../../fakes/fake-volumes.js'
 import { gate } from '../../fakes/fake-store.js'
+import { Clock } from './support.js'
 
 const request = (over: Partial<MountRequest> = {}): MountRequest => ({
   plugin: 'disk',
@@ -220,6 +221,43 @@ describe('the volume manager', () => {
       reopened.manager.pluginReady('disk')
       await until(() => full.length === 2)
       await reopened.close()
+    })
+
+  for (const [how, mishap] of [
+    ['fails', rpcFailure('INTERNAL')],
+    [
+      'is never answered',
+      (_: unknown, _effect: unknown, signal?: AbortSignal) =>
+        new Promise<void>((_resolve, reject) => {
+          signal?.addEventListener('abort', () => reject(signal.reason as Error))
+        }),
+    ],
+  ] as const)
+    it(`shows since when, how often and with what last, for as long as an unmount ${how}, and no longer`, async () => {
+      using clock = new Clock()
+      const plugin = new FakePlugin()
+      const host = await fakeHost(plugin, new Map(), { now: () => Date.now() })
+      const { path } = await host.manager.mount(request())
+      plugin.fail('NodeUnpublishVolume', ...Array.from({ length: 5 }, () => mishap), rpcFailure('NOT_FOUND'))
+      await clock.pass(1_000)
+      const unmounting = failureOf(host.manager.unmount(request(), { timeoutMs: 1_000 }))
+      await clock.pass(1_000)
+      await unmounting
+      const shown = () => host.manager.list()[0]?.claims[0]
+      const since = shown()?.failingSince
+      expect(since).to.be.oneOf([1_000, 2_000])
+      expect(shown()).to.include({ path, phase: 'unmounting' })
+      for (let attempts = shown()?.attempts ?? 0; attempts < 6;) {
+        await clock.pass(1_000)
+        const now = shown()
+        expect(now?.failingSince).to.equal(since)
+        expect(now?.attempts).to.be.oneOf([attempts, attempts + 1])
+        attempts = now?.attempts ?? 0
+      }
+      expect(shown()).to.include({ problem: 'failed: NOT_FOUND' })
+      host.manager.pluginReady('disk')
+      await until(() => host.manager.list().length === 0)
+      await host.close()
     })
 
   it(
