@@ -168,7 +168,7 @@ export const volumeUndoMs = 10_000
 export const volumeRetryMs = 1_000
 export const volumeRetryMaxMs = 60_000
 
-/** Pause before a container engine that does not answer is asked again. */
+/** Pause before a container engine, or another source of task events, that does not answer is asked again. */
 export const engineAgainMs = 500
 /** How long the last words of a container that has ended may take from the engine: some look for them four times a second. */
 export const logDrainMs = 2_000

@@ -5,7 +5,6 @@
  */
 
 import type { Observable } from 'rxjs'
-import { now } from '../lib/clock.js'
 import {
   containerDriver,
   localEngine,
@@ -17,9 +16,8 @@ import { ContainerLooks } from '../lib/docker/container-looks.js'
 import { openTaskLogs } from '../lib/task/log-file.js'
 import { readTaskInput } from '../lib/task/task-spec.js'
 import type { TaskEvent } from '../lib/task/task.js'
-import { containerEvents } from './container-events.js'
-import { abortable } from './operators/abortable.js'
 import { eachOf } from './operators/each-of.js'
+import { taskEvents } from './task-events.js'
 
 export type { ContainerTask, DockerDriver, DockerDriverInit, DockerEngine } from '../lib/docker/container-driver.js'
 export type { ContainerSettings } from '../lib/docker/container-task.js'
@@ -50,7 +48,7 @@ export function dockerDriver(init: DockerDriverInit): DockerDriver {
 
 /**
  * What happens to containers that somebody else runs, and that carry the labels of a task (`containerLabels`), as task events: for
- * `openHost({ task$ })`. Those that run already are told as started. An engine that goes away is listened to again, and what was missed
+ * `openHost({ task$ })`. Those that run already are told as started (`adopted`). An engine that goes away is listened to again, and what was missed
  * is made up for; that a container is asked to stop is not told, since engines do not say so. Never ends, never fails.
  *
  * @param docker The engine. Default: the one of `DOCKER_HOST`, else of `/var/run/docker.sock`.
@@ -61,13 +59,6 @@ export function dockerTaskEvents(
   docker: DockerEngine = localEngine(),
   { hostId }: { hostId?: string } = {},
 ): Observable<TaskEvent> {
-  const looks = new ContainerLooks(docker, hostId)
-  return containerEvents(
-    eachOf((signal) => looks.hints(signal)),
-    {
-      all: () => abortable((signal) => looks.all(signal)),
-      one: (id) => abortable((signal) => looks.one(id, signal)),
-      now,
-    },
-  )
+  const containers = new ContainerLooks(docker, hostId)
+  return taskEvents(eachOf((signal) => containers.looks(signal)))
 }

@@ -88,6 +88,10 @@ export type { TaskDriver, TaskExit, TaskHandle, TaskSpec } from '../lib/task/dri
 export type { TaskOrder } from '../lib/task/task-spec.js'
 export type { TaskRunState } from '../lib/task/task-run-state.js'
 
+// Tasks that somebody else runs.
+export { taskEvents } from './task-events.js'
+export type { TaskLook, TaskSight } from '../lib/task/task-sight.js'
+
 // Plugin kinds.
 export { csiKind, type CsiKind } from '../lib/csi/kind.js'
 export { parseCsiPlugin } from '../lib/csi/csi-plugin.js'

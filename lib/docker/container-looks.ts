@@ -1,6 +1,7 @@
 import type Dockerode from 'dockerode'
+import { now } from '../clock.js'
+import type { TaskLook, TaskSight } from '../task/task-sight.js'
 import { exitOf } from './container-exit.js'
-import type { ContainerHint, ContainerSight } from './container-sight.js'
 import { statusOf } from './failure.js'
 import { labelNames, taskOf } from './labels.js'
 
@@ -17,10 +18,12 @@ export class ContainerLooks {
     this.#hostId = hostId
   }
 
-  /** Ends, or throws, when the engine does. */
-  async *hints(abortSignal: AbortSignal): AsyncGenerator<ContainerHint> {
-    const stream = await this.#docker.getEvents({ filters: { type: ['container'] }, abortSignal })
-    yield { kind: 'connected' }
+  /** At all of them, then at each to which something happens. Ends, or throws, when the engine does. */
+  async *looks(abortSignal: AbortSignal): AsyncGenerator<TaskLook> {
+    // An engine may say that it listens a little before it does.
+    const since = Math.floor(now() / 1_000)
+    const stream = await this.#docker.getEvents({ filters: { type: ['container'] }, since, abortSignal })
+    yield { kind: 'all', sights: await this.#all(abortSignal) }
     let rest = ''
     for await (const chunk of stream as AsyncIterable<Buffer>) {
       const lines = (rest + chunk.toString('utf8')).split('\n')
@@ -28,36 +31,34 @@ export class ContainerLooks {
       for (const line of lines) {
         if (line.trim() === '') continue
         const { Action = '', Actor } = JSON.parse(line) as EngineEvent
-        if (changes.includes(Action) && Actor?.ID && this.#isOurs(Actor.Attributes ?? {}))
-          yield { kind: 'changed', id: Actor.ID }
+        if (!changes.includes(Action) || !Actor?.ID || !this.#isOurs(Actor.Attributes ?? {})) continue
+        yield { kind: 'one', id: Actor.ID, sight: await this.#one(Actor.ID, abortSignal) }
       }
     }
   }
 
-  async all(abortSignal: AbortSignal): Promise<ContainerSight[]> {
+  async #all(abortSignal: AbortSignal): Promise<TaskSight[]> {
     const filters = { label: [labelNames.alloc] }
     const found = await this.#docker.listContainers({ all: true, filters, abortSignal })
-    const sights = await Promise.all(found.map(({ Id }) => this.one(Id, abortSignal)))
+    const sights = await Promise.all(found.map(({ Id }) => this.#one(Id, abortSignal)))
     return sights.filter((sight) => sight !== undefined)
   }
 
-  async one(id: string, abortSignal: AbortSignal): Promise<ContainerSight | undefined> {
+  async #one(id: string, abortSignal: AbortSignal): Promise<TaskSight | undefined> {
     try {
-      const { State, Config, HostConfig } = await this.#docker.getContainer(id).inspect({ abortSignal })
+      const found = await this.#docker.getContainer(id).inspect({ abortSignal })
+      const { State, Config } = found
       const task = this.#isOurs(Config.Labels) ? taskOf(Config.Labels) : undefined
-      const restart = HostConfig.RestartPolicy?.Name ?? ''
-      const isNew = State.StartedAt.startsWith('0001-')
-      return (
-        task && {
-          id,
-          task,
-          running: State.Running,
-          startedAt: isNew ? '' : State.StartedAt,
-          pid: State.Pid || undefined,
-          exit: exitOf(State),
-          restarts: restart !== '' && restart !== 'no',
-        }
-      )
+      if (!task) return undefined
+      return {
+        id,
+        task,
+        running: State.Running && !State.Restarting, // to Docker what waits for its next run is running
+        run: runOf(State.StartedAt),
+        pid: State.Pid || undefined,
+        exit: exitOf(State),
+        restarts: isStartedAgain(found),
+      }
     } catch (failure) {
       if (statusOf(failure) === 404) return undefined
       throw failure
@@ -73,4 +74,26 @@ export class ContainerLooks {
 interface EngineEvent {
   Action?: string
   Actor?: { ID?: string; Attributes?: Record<string, string> }
+}
+
+/** An instant whose fraction engines write as short as they can, as one that sorts as a text. */
+export function runOf(startedAt: string): string {
+  if (startedAt.startsWith('0001-')) return ''
+  const [, seconds = startedAt, fraction = ''] = /^([^.Z]+)(?:\.(\d+))?Z$/.exec(startedAt) ?? []
+  return `${seconds}.${fraction.padEnd(9, '0')}`
+}
+
+/** What an engine will do is told by its rules, since only some say that they are about to. */
+export function isStartedAgain({ State, HostConfig, RestartCount }: RestartFacts): boolean {
+  if (State.Restarting) return true
+  const { Name: rule, MaximumRetryCount: most = 0 } = HostConfig.RestartPolicy ?? {}
+  if (rule === 'on-failure') return State.ExitCode !== 0 && (most === 0 || RestartCount < most)
+  return rule === 'always' || rule === 'unless-stopped'
+}
+
+/** Of `inspect`. */
+export interface RestartFacts {
+  State: { Restarting: boolean; ExitCode: number }
+  HostConfig: { RestartPolicy?: { Name: string; MaximumRetryCount?: number | undefined } | undefined }
+  RestartCount: number
 }

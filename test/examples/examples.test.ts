@@ -82,6 +82,10 @@ describe('examples', function () {
       /fingerprint csi-node 1\.2\.3 node-1 GET_VOLUME_STATS/,
       /deregistered/,
     ],
+    'nomad-events': [
+      /started b7c1 ebs before us\nexited b7c1 ebs code 2, comes back\nprestart b7c1 ebs \nstarted b7c1 ebs \n/,
+      /exited b7c1 ebs code null\nstopped/,
+    ],
     watch: [/the whole: first; 0 missed/, /registered second/, /the whole: .*; 3 missed/],
   }
   for (const [example, patterns] of Object.entries(told)) {
