@@ -13,6 +13,8 @@ import {
   type DockerEngine,
 } from '../lib/docker/container-driver.js'
 import { ContainerLooks } from '../lib/docker/container-looks.js'
+import { invalidOption } from '../lib/errors.js'
+import { takeOptions } from '../lib/options.js'
 import { openTaskLogs } from '../lib/task/log-file.js'
 import { readTaskInput } from '../lib/task/task-spec.js'
 import type { TaskEvent } from '../lib/task/task.js'
@@ -53,12 +55,16 @@ export function dockerDriver(init: DockerDriverInit): DockerDriver {
  *
  * @param docker The engine. Default: the one of `DOCKER_HOST`, else of `/var/run/docker.sock`.
  * @param init.hostId Only the containers with this `plugstream.host`. Default: all.
+ * @throws ERR_OPTION_INVALID naming the field.
  * @example openHost({ stateDir, task$: dockerTaskEvents(docker, { hostId: 'node-1' }) })
  */
 export function dockerTaskEvents(
   docker: DockerEngine = localEngine(),
-  { hostId }: { hostId?: string } = {},
+  init: { hostId?: string | undefined } = {},
 ): Observable<TaskEvent> {
+  const { hostId } = takeOptions('init', init, ['hostId'])
+  if (hostId !== undefined && (typeof hostId !== 'string' || hostId === ''))
+    throw invalidOption('hostId', hostId, 'a text that is not empty')
   const containers = new ContainerLooks(docker, hostId)
   return taskEvents(eachOf((signal) => containers.looks(signal)))
 }

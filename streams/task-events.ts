@@ -1,6 +1,7 @@
 import { concat, concatMap, defer, retry, throwError, timer, type Observable } from 'rxjs'
 import { now as systemNow } from '../lib/clock.js'
 import { engineAgainMs } from '../lib/defaults.js'
+import { takeOptions } from '../lib/options.js'
 import { afterLook, eventsBetween, type TaskLook, type TaskSights } from '../lib/task/task-sight.js'
 import type { TaskEvent } from '../lib/task/task.js'
 
@@ -10,6 +11,7 @@ import type { TaskEvent } from '../lib/task/task.js'
  *
  * @param look$ Each subscription looks at all of them first, then at each to which something has happened.
  * @param init.now Unix ms. Default: the system's time.
+ * @throws ERR_OPTION_INVALID naming the field.
  * @example taskEvents(eachOf(async function* (signal) {
  *   const change$ = await units.listen(signal) // before the look, so that nothing falls between them
  *   yield { kind: 'all', sights: await units.list(signal) }
@@ -18,8 +20,9 @@ import type { TaskEvent } from '../lib/task/task.js'
  */
 export function taskEvents(
   look$: Observable<TaskLook>,
-  { now = systemNow }: { now?: () => number } = {},
+  init: { now?: (() => number) | undefined } = {},
 ): Observable<TaskEvent> {
+  const { now = systemNow } = takeOptions('init', init, ['now'])
   return defer(() => {
     let sights: TaskSights | undefined
     const ended$ = throwError(() => new Error('the looks have ended'))

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
-import { asyncScheduler, defer, ignoreElements, tap, type Observable } from 'rxjs'
+import { asyncScheduler, defer, ignoreElements, NEVER, tap, type Observable } from 'rxjs'
 import { engineAgainMs } from '../../lib/defaults.js'
+import { PlugstreamError } from '../../lib/errors.js'
 import type { TaskLook, TaskSight } from '../../lib/task/task-sight.js'
 import { taskEvents } from '../../streams/task-events.js'
 import { marbles, type MarbleHelpers } from '../testing/marbles.js'
@@ -106,6 +107,10 @@ describe('taskEvents', () => {
       expect(play(helpers, look, '^--!')).to.deep.equal([])
       helpers.expectSubscribed(look, '^!')
     }))
+
+  it('takes no option that there is not', () => {
+    expect(() => taskEvents(NEVER, { clock: () => 0 } as object)).to.throw(PlugstreamError, 'clock is no field')
+  })
 
   it('knows nothing of what another subscriber was told', () =>
     marbles((helpers) => {
