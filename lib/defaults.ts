@@ -115,6 +115,11 @@ export const killPatienceMs = 5_000
 /** Pauses between two looks for what is left of a process group, whose members tell nobody that they end: the first, and the longest. */
 export const groupLookMs = 5
 export const groupLookMaxMs = 200
+/**
+ * Pause between two looks for a process that an earlier host began: the system tells only a parent that it ends. A lost connection has it
+ * looked for at once, so that this finds the end of tasks that have none. A look costs some microseconds.
+ */
+export const adoptedLookMs = 500
 
 /** A log file of a task is trimmed when it is longer: some hours of a talkative plugin, and at most four times this a task on disk. */
 export const maxLogBytes = 10_485_760

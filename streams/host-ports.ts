@@ -1,6 +1,7 @@
 import type { Observable } from 'rxjs'
 import type { PlugstreamError } from '../lib/errors.js'
-import type { PluginTask, RestartRequest, TaskResources } from '../lib/task/task.js'
+import type { TaskJournal } from '../lib/task/task-journal.js'
+import type { PluginTask, RestartRequest, TaskRef, TaskResources } from '../lib/task/task.js'
 
 /** What a task runner needs of its host. */
 export interface HostPorts {
@@ -13,6 +14,10 @@ export interface HostPorts {
   prepare(task: PluginTask): Promise<TaskResources>
   /** Tasks whose plugin did not become healthy in time. */
   readonly restart$: Observable<RestartRequest>
+  /** Tasks whose plugin has just ceased to answer: the run may have ended where nobody tells of that. */
+  readonly unwell$?: Observable<TaskRef>
+  /** What is on record of the tasks that run. Default: nothing is. */
+  readonly journal?: TaskJournal
   /** `host.close()` waits for this work: tasks that are being stopped. How long that may take is up to who gives it. */
   waitOnClose?(work: Promise<unknown>): void
   /** Hears of what a runner could not take; comes out on `host.problem$`. */

@@ -30,6 +30,7 @@ import { hostSettings, type HostSettings } from '../lib/host/settings.js'
 import { makeHostDirectory, storeFile } from '../lib/host/state-dir.js'
 import { checkFields, takeOptions } from '../lib/options.js'
 import { dial } from '../lib/plugin/dial.js'
+import type { HealthEvent } from '../lib/plugin/health.js'
 import type { PluginTaskConfig } from '../lib/plugin/kind.js'
 import type { NodeSnapshot } from '../lib/plugin/node-snapshot.js'
 import {
@@ -51,9 +52,17 @@ import { sqliteStore } from '../lib/store/sqlite-store.js'
 import type { StateStore } from '../lib/store/state-store.js'
 import { TaskClaims } from '../lib/task/claims.js'
 import { TaskDirectories } from '../lib/task/task-directories.js'
+import { openTaskJournal } from '../lib/task/task-journal.js'
 import { takeTask, takeTaskEvent, taskPlugin, type TaskPlugin } from '../lib/task/task-plugin.js'
 import { volumeRootOf } from '../lib/task/task-paths.js'
-import { taskKey, type PluginTask, type RestartRequest, type TaskEvent, type TaskNote } from '../lib/task/task.js'
+import {
+  taskKey,
+  type PluginTask,
+  type RestartRequest,
+  type TaskEvent,
+  type TaskNote,
+  type TaskRef,
+} from '../lib/task/task.js'
 import { Unfinished } from '../lib/unfinished.js'
 import { connectionStates } from './connection-states.js'
 import { edgeLines } from './edge-lines.js'
@@ -109,6 +118,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   const opened$ = new ReplaySubject<true>(1)
   const taskEvent$ = new Subject<TaskEvent>()
   const restart$ = new Subject<RestartRequest>()
+  const unwell$ = new Subject<TaskRef>()
   const note$ = new Subject<TaskNote>()
   const outdated$ = new Subject<Pick<PluginInfo, 'type' | 'name'>>()
   const node$ = new ReplaySubject<NodeSnapshot>(1)
@@ -125,17 +135,6 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     return plugin
   }
   const directories = new TaskDirectories({ stateDir, dial })
-  const ports: HostPorts = {
-    prepare: async (task) => {
-      if (scope.closed) throw closed()
-      const own = takeTask(task)
-      return directories.prepare(own, settingsOf(pluginOf(own)))
-    },
-    restart$: restart$.asObservable(),
-    waitOnClose: (work) => runners.add(work),
-    problem: (failure) => problem$.next(failure),
-  }
-
   // Closing runs upwards: the intake first, then the river, the channels and runners, the registry, the store, and the lock last.
   const rest = new Scope()
   scope.add(() => rest.close())
@@ -163,6 +162,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   const lock = await lockStateDir(stateDir)
   rest.add(() => lock.release())
   const store = init.store === undefined ? await ownStore(stateDir, rest) : openStore(init.store)
+  const journal = await openTaskJournal(store, (problem) => problem$.next(problem))
   const clients = new PluginClients(kinds, (plugin): Reach | undefined => {
     // also for who holds a client of a host that is closed
     if (scope.closed) throw closed()
@@ -182,6 +182,19 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     unfinished.add(directories.idle())
     return unfinished.settled(timing.closeTimeoutMs)
   })
+
+  const ports: HostPorts = {
+    prepare: async (task) => {
+      if (scope.closed) throw closed()
+      const own = takeTask(task)
+      return directories.prepare(own, settingsOf(pluginOf(own)))
+    },
+    restart$: restart$.asObservable(),
+    unwell$: unwell$.asObservable(),
+    journal,
+    waitOnClose: (work) => runners.add(work),
+    problem: (failure) => problem$.next(failure),
+  }
 
   // The river. Task state before health before supervision, so that each finds in the one before it what an event has changed.
   const river = new Subscription()
@@ -282,8 +295,16 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   river.add(edge$.subscribe(({ noun, line }) => logger(noun)('%s', line)))
   river.add(snapshot$.subscribe(node$))
   river.add(health.all$.pipe(filter(({ healthy }) => healthy)).subscribe(({ plugin }) => volumeWork.ready(plugin)))
+  river.add(
+    health.all$
+      .pipe(
+        filter(isUnwell),
+        map(({ plugin }) => taskOf(plugin)),
+      )
+      .subscribe(unwell$),
+  )
   river.add(instance$.connect())
-  river.add(() => [note$, restart$, node$, problem$].forEach((subject$) => subject$.complete()))
+  river.add(() => [note$, restart$, unwell$, node$, problem$].forEach((subject$) => subject$.complete()))
   // In a turn of its own: who opens a host can subscribe to it before anything happens.
   river.add(timer(0).subscribe(() => opened$.next(true)))
 
@@ -344,7 +365,9 @@ async function ownStore(stateDir: string, scope: Scope): Promise<StateStore> {
 
 const untold: TaskState = { phase: 'unknown', run: 0, description: 'nothing was told of its task' }
 
-const taskKeyOf = ({ allocId, options: { taskName = '' } }: PluginInfo): string => taskKey({ allocId, taskName })
+const taskOf = ({ allocId, options: { taskName = '' } }: PluginInfo): TaskRef => ({ allocId, taskName })
+const taskKeyOf = (plugin: PluginInfo): string => taskKey(taskOf(plugin))
+const isUnwell = ({ healthy, final }: HealthEvent): boolean => !healthy && !final
 const hasNoProcess = ({ phase }: TaskState): boolean => phase === 'exited' || phase === 'stopped'
 const keyOfEvent = ({ plugin }: { plugin: PluginInfo }): string => instanceKey(plugin)
 const isFinal = ({ final }: { final: boolean }): boolean => final

@@ -43,8 +43,10 @@ import { absentTask, type Doing, type RunInput, type TaskRun } from '../lib/task
 import { stateOf, type TaskRunState } from '../lib/task/task-run-state.js'
 import { plainCopy, readTaskInput, sameValue, type TaskOrder } from '../lib/task/task-spec.js'
 import { taskKey, type PluginTask, type TaskEvent, type TaskResources } from '../lib/task/task.js'
+import type { TaskJournal } from '../lib/task/task-journal.js'
 import type { HostPorts } from './host-ports.js'
 import { outlive } from './operators/outlive.js'
+import { retryStoreWrite } from './operators/retry-store-write.js'
 
 /** What the runner needs of a run, of a driver and of its host; every `TaskHandle`, `TaskDriver` and `HostPorts` is one. */
 export interface RunHandle {
@@ -52,14 +54,15 @@ export interface RunHandle {
   readonly exit: ObservableInput<TaskExit>
   stop(graceMs: number): ObservableInput<TaskExit>
   release(): void
+  look?(): void
 }
 export interface RunDriver {
-  start(spec: TaskSpec, resources: TaskResources): ObservableInput<RunHandle>
+  start(spec: TaskSpec, resources: TaskResources, journal?: TaskJournal): ObservableInput<RunHandle>
   /**
    * A run of the very same task that an earlier host has left, where the driver has such: it goes on (`adopted`), and nothing is prepared or
    * started. What is `retryable` of its failures is tried again for as long as it takes; another one is that of a start.
    */
-  adopt?(spec: TaskSpec): ObservableInput<RunHandle | undefined>
+  adopt?(spec: TaskSpec, journal?: TaskJournal): ObservableInput<RunHandle | undefined>
 }
 export interface RunPorts extends Omit<HostPorts, 'prepare'> {
   prepare(task: PluginTask): ObservableInput<TaskResources>
@@ -172,7 +175,7 @@ function runTask(
     const work = (doing: Doing<RunHandle>): Observable<Input> => {
       switch (doing.kind) {
         case 'prepare':
-          return defer(() => (begun$ = adopting(driver, doing.spec))).pipe(
+          return defer(() => (begun$ = adopting(driver, doing.spec, ports))).pipe(
             retry({ delay: lookAgain(ports) }),
             map((handle) => begun(handle, true)),
             defaultIfEmpty(undefined),
@@ -180,21 +183,22 @@ function runTask(
             catchError(failed),
           )
         case 'start':
-          begun$ = beginning(driver, doing.spec, doing.resources)
-          return begun$.pipe(
+          return defer(() => (begun$ = beginning(driver, doing.spec, doing.resources, ports))).pipe(
+            retryStoreWrite(), // a store that cannot put it on record is no fault of the task
             map((handle) => begun(handle, false)),
             catchError(failed),
           )
         case 'run':
-          return exiting(doing.handle)
+          return merge(exiting(doing.handle), looking(doing.handle, task$.key, ports))
         case 'stop':
           return merge(exiting(doing.handle), clearing(doing.handle, doing.graceMs))
         case 'wait':
           return timer(Math.max(0, doing.dueAt - clock())).pipe(map((): Input => ({ kind: 'due' })))
         case 'nothing':
         case 'hold':
-        case 'end':
           return EMPTY
+        case 'end':
+          return forgetting(last.spec, ports)
       }
     }
     const wish$ = task$.pipe(
@@ -246,9 +250,9 @@ function preparing(ports: RunPorts, spec: TaskSpec): Observable<Input> {
 }
 
 /** Nothing where there is nothing to take over; it is left no more than a start. */
-function adopting(driver: RunDriver, spec: TaskSpec): Observable<RunHandle> {
+function adopting(driver: RunDriver, spec: TaskSpec, { journal }: RunPorts): Observable<RunHandle> {
   if (!driver.adopt) return EMPTY
-  return defer(() => driver.adopt?.(spec) ?? EMPTY).pipe(
+  return defer(() => driver.adopt?.(spec, journal) ?? EMPTY).pipe(
     first(),
     mergeMap((handle) => (handle ? of(handle) : EMPTY)),
     outlive(),
@@ -272,8 +276,13 @@ function begun(handle: RunHandle, adopted: boolean): Input {
 }
 
 /** What has begun when everybody has left must be ended or let go. */
-function beginning(driver: RunDriver, spec: TaskSpec, resources: TaskResources): Observable<RunHandle> {
-  return defer(() => driver.start(spec, resources)).pipe(first(), outlive())
+function beginning(
+  driver: RunDriver,
+  spec: TaskSpec,
+  resources: TaskResources,
+  { journal }: RunPorts,
+): Observable<RunHandle> {
+  return defer(() => driver.start(spec, resources, journal)).pipe(first(), outlive())
 }
 
 function failed(failure: unknown): Observable<Input> {
@@ -285,6 +294,24 @@ function exiting(handle: RunHandle): Observable<Input> {
     first(),
     catchError(() => of({ code: null, signal: null })),
     map((exit): Input => ({ kind: 'exited', exit })),
+  )
+}
+
+/** Its plugin does not answer any more: that may be the first sign of its end. */
+function looking(handle: RunHandle, key: string, { unwell$ = EMPTY }: RunPorts): Observable<never> {
+  return unwell$.pipe(
+    filter((task) => taskKey(task) === key),
+    tap(() => handle.look?.()),
+    catchError(() => EMPTY),
+    ignoreElements(),
+  )
+}
+
+/** What cannot be taken off the record is found to be of nothing by the next host. */
+function forgetting(task: TaskSpec | undefined, { journal }: RunPorts): Observable<never> {
+  return defer(() => (task && journal?.delete(task)) ?? EMPTY).pipe(
+    catchError(() => EMPTY),
+    ignoreElements(),
   )
 }
 
@@ -316,6 +343,7 @@ function leave(
     mergeMap((handle) =>
       defer(() => (keeps ? EMPTY : handle.stop(graceMs))).pipe(
         take(1),
+        concatWith(keeps ? EMPTY : forgetting(spec, ports)),
         finalize(() => handle.release()),
       ),
     ),

@@ -1,4 +1,5 @@
 import type { RestartPolicy } from './restart-policy.js'
+import type { TaskJournal } from './task-journal.js'
 import type { PluginTask, TaskResources } from './task.js'
 
 /** A task to run: what a plugin task says of itself, and the command that is run for it. */
@@ -33,6 +34,8 @@ export interface TaskHandle {
   stop(graceMs: number): Promise<TaskExit>
   /** Closes what the host holds of the run, without ending it. To be called when a run is over too; idempotent. */
   release(): void
+  /** Looks at once whether the run is still there, where nobody tells of its end: something hints that it is not. */
+  look?(): void
   /** The last bytes of what it wrote, for people; empty after `release`. */
   tail(stream: 'stdout' | 'stderr', maxBytes: number): Promise<string>
 }
@@ -40,8 +43,14 @@ export interface TaskHandle {
 /** Something that can run tasks: processes, containers. Passes the driver suite of `plugstream/conformance`. */
 export interface TaskDriver {
   /**
-   * Resolves once the run has begun.
-   * @throws ERR_TASK_SPAWN where it cannot begin, ERR_CONTAINER where it cannot have its container.
+   * Resolves once the run has begun. Where a journal is given, it is put on record before it begins, so that the next host finds it.
+   * @throws ERR_TASK_SPAWN where it cannot begin, ERR_CONTAINER where it cannot have its container, ERR_STORE_WRITE where it cannot be put
+   * on record; it has not begun then.
    */
-  start(spec: TaskSpec, resources: TaskResources): Promise<TaskHandle>
+  start(spec: TaskSpec, resources: TaskResources, journal?: TaskJournal): Promise<TaskHandle>
+  /**
+   * The run of this task that an earlier host has left, where there is one: it goes on. What is left of another one (a task that was
+   * given otherwise then) is ended first, and there is none.
+   */
+  adopt?(spec: TaskSpec, journal?: TaskJournal): Promise<TaskHandle | undefined>
 }

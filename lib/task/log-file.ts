@@ -1,3 +1,4 @@
+import { readlinkSync } from 'node:fs'
 import { mkdtemp, mkdir, open, rmdir, stat, unlink, type FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -72,9 +73,32 @@ export class LogFile {
     return log
   }
 
+  /**
+   * The file that a process writes to, though it may have no name any more. A process can put any file in that place: nothing is given
+   * but one of `outputs`, which are names as the system gives them.
+   */
+  static async ofProcess(
+    pid: number,
+    stream: 'stdout' | 'stderr',
+    outputs: readonly string[],
+    maxBytes: number,
+  ): Promise<LogFile | undefined> {
+    const file = await open(`/proc/${pid}/fd/${stream === 'stdout' ? 1 : 2}`, 'a+').catch(() => undefined)
+    if (!file) return undefined
+    const log = new LogFile(file, undefined, maxBytes)
+    if (outputs.includes(log.systemName)) return log
+    await log.close()
+    return undefined
+  }
+
   /** For the task to write to. */
   get fd(): number {
     return this.#file.fd
+  }
+
+  /** What the system calls it, whoever has it open. */
+  get systemName(): string {
+    return readlinkSync(`/proc/self/fd/${this.fd}`)
   }
 
   /** Writes for a task that cannot do so itself; nothing once closed. */

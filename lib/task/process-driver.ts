@@ -2,12 +2,18 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { access, constants } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { maxLogBytes as defaultMaxLogBytes } from '../defaults.js'
+import { maxLogBytes as defaultMaxLogBytes, stopGraceMs } from '../defaults.js'
 import { PlugstreamError } from '../errors.js'
 import { fieldsOf, takeOptions } from '../options.js'
+import { adoptedLeader } from './adopted-leader.js'
 import type { TaskDriver, TaskSpec } from './driver.js'
+import { findRun } from './find-run.js'
+import { childLeader } from './leader.js'
 import { LogFile, taskLogPaths, type TaskLogPaths } from './log-file.js'
 import { ProcessHandle } from './process-handle.js'
+import { digestOf, hasBegun, recordOf } from './process-journal.js'
+import type { ProcessSight } from './process-sight.js'
+import type { TaskJournal, TaskRecord } from './task-journal.js'
 import type { TaskResources } from './task.js'
 import { readTaskInput } from './task-spec.js'
 
@@ -36,17 +42,29 @@ const initFields = fieldsOf<ProcessDriverInit>({ logDir: true, maxLogBytes: true
  */
 export function processDriver(init: ProcessDriverInit = {}): TaskDriver {
   const { logDir, maxLogBytes = defaultMaxLogBytes } = takeOptions('init', init, initFields)
+  const paths = (spec: TaskSpec): TaskLogPaths | undefined =>
+    logDir === undefined ? undefined : taskLogPaths(logDir, spec)
   return {
-    async start(spec, resources) {
+    async start(spec, resources, journal) {
       readTaskInput(spec)
-      const paths = logDir === undefined ? undefined : taskLogPaths(logDir, spec)
-      const logs = await openLogs(spec, paths, maxLogBytes)
+      const logs = await openLogs(spec, paths(spec), maxLogBytes)
       try {
-        return await begin(spec, resources, logs)
+        return await begin(spec, resources, logs, journal)
       } catch (failure) {
         await Promise.allSettled([logs.stdout.close(), logs.stderr.close()])
         throw failure
       }
+    },
+    async adopt(spec, journal) {
+      const record = journal?.get(spec)
+      const found = record && (await findRun(record))
+      if (!journal || !record || !found) return undefined
+      const handle = await adopted(spec, found, record, paths(spec), maxLogBytes)
+      if (record.process === undefined) await hasBegun(journal, record, found.pid)
+      if (record.digest === digestOf(spec)) return handle
+      await handle.stop(spec.stopGraceMs ?? stopGraceMs)
+      handle.release()
+      return undefined
     },
   }
 }
@@ -71,8 +89,31 @@ async function openLogs(spec: TaskSpec, paths: TaskLogPaths | undefined, maxByte
   throw spawnError(spec, `cannot write its log ${paths?.stdout ?? `in ${tmpdir()}`}`, failure)
 }
 
-async function begin(spec: TaskSpec, resources: TaskResources, logs: Logs): Promise<ProcessHandle> {
+async function adopted(
+  spec: TaskSpec,
+  found: ProcessSight,
+  { outputs }: TaskRecord,
+  paths: TaskLogPaths | undefined,
+  maxBytes: number,
+): Promise<ProcessHandle> {
+  const log = async (stream: 'stdout' | 'stderr'): Promise<LogFile> => {
+    // What it writes to may have another name than it would have now, or none.
+    const own = await LogFile.ofProcess(found.pid, stream, outputs, maxBytes)
+    return own ?? LogFile.open(paths?.[stream], maxBytes)
+  }
+  const logs = { stdout: await log('stdout'), stderr: await log('stderr') }
+  return new ProcessHandle(spec, adoptedLeader(found), logs)
+}
+
+async function begin(
+  spec: TaskSpec,
+  resources: TaskResources,
+  logs: Logs,
+  journal: TaskJournal | undefined,
+): Promise<ProcessHandle> {
   const [program, ...args] = spec.command
+  const record = journal && recordOf(spec, resources, Object.values(logs))
+  if (record) await journal.put(record)
   try {
     const child = spawn(program, args, {
       ...(spec.cwd === undefined ? {} : { cwd: spec.cwd }),
@@ -83,7 +124,9 @@ async function begin(spec: TaskSpec, resources: TaskResources, logs: Logs): Prom
     })
     child.on('error', () => undefined) // heard below; one that comes later concerns signals, which do not go through the child
     await once(child, 'spawn')
-    return new ProcessHandle(spec, child, child.pid ?? 0, logs)
+    const handle = new ProcessHandle(spec, childLeader(child), logs)
+    if (record) await hasBegun(journal, record, handle.pid)
+    return handle
   } catch (failure) {
     const badDirectory = spec.cwd === undefined ? undefined : await whatIsWrongWith(spec.cwd)
     if (badDirectory !== undefined) throw spawnError(spec, `cannot work in ${spec.cwd}`, badDirectory)

@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { isAlive, listProcesses } from './process-sight.js'
 
 /**
  * The processes a task consists of: the one that was begun, as leader of a group of its own, and what it started, unless that left the
@@ -37,8 +37,8 @@ export class ProcessGroup {
     // read may be missing, so that two in a row have to say so.
     for (let look = 0; look < 2; look++) {
       if (!this.#reach(0)) return []
-      const members = await membersOf(this.#id).catch(() => [])
-      const alive = members.filter(({ state }) => state !== 'Z' && state !== 'X').map(({ pid }) => pid)
+      const members = (await listProcesses().catch(() => [])).filter(({ group }) => group === this.#id)
+      const alive = members.filter(isAlive).map(({ pid }) => pid)
       if (alive.length > 0) return alive
       if (members.length === 0) return this.#reach(0) ? [this.#id] : []
     }
@@ -58,38 +58,5 @@ function exists(pid: number, signal: 0 | NodeJS.Signals = 0): boolean {
     return true
   } catch (failure) {
     return (failure as NodeJS.ErrnoException).code !== 'ESRCH'
-  }
-}
-
-interface Member {
-  pid: number
-  state: string
-  group: number
-}
-
-/** How many files are open at a time while the list is read. */
-const readers = 32
-
-async function membersOf(group: number): Promise<Member[]> {
-  if (process.platform !== 'linux') return []
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
-  const found: Member[] = []
-  for (let at = 0; at < pids.length; at += readers) {
-    const some = await Promise.all(pids.slice(at, at + readers).map(readStat))
-    found.push(...some.filter((one) => one !== undefined).filter((one) => one.group === group))
-  }
-  return found
-}
-
-/** Fields of /proc/<pid>/stat: pid (name) state parent group …, where the name may have spaces and brackets in it. */
-async function readStat(pid: string): Promise<Member | undefined> {
-  try {
-    const line = await readFile(`/proc/${pid}/stat`, 'latin1')
-    const [state = '', , group] = line.slice(line.lastIndexOf(')') + 2).split(' ')
-    return { pid: Number(pid), state, group: Number(group) }
-  } catch (failure) {
-    const { code = '' } = failure as NodeJS.ErrnoException
-    if (code === 'ENOENT' || code === 'ESRCH') return undefined
-    throw failure
   }
 }

@@ -1,43 +1,42 @@
-import type { ChildProcess } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { groupLookMaxMs, groupLookMs, killPatienceMs, logLookMs } from '../defaults.js'
 import { messageOf } from '../errors.js'
 import { logger } from '../log.js'
 import type { TaskExit, TaskHandle } from './driver.js'
+import type { Leader } from './leader.js'
 import type { LogFile } from './log-file.js'
-import { ProcessGroup } from './process-group.js'
 import type { TaskRef } from './task.js'
 
 const log = logger('task')
 
-/** One process that has begun, with the group it leads and its two log files. To be made in the turn that tells of its spawn. */
+/** One process that has begun, with the group it leads and its two log files. To be made in the turn in which its leader was. */
 export class ProcessHandle implements TaskHandle {
   readonly pid: number
   readonly exit: Promise<TaskExit>
   readonly #name: string
-  readonly #child: ChildProcess
-  readonly #group: ProcessGroup
+  readonly #leader: Leader
   readonly #logs: Readonly<Record<'stdout' | 'stderr', LogFile>>
   readonly #looks: NodeJS.Timeout
   #stopping: Promise<TaskExit> | undefined
 
-  constructor(task: TaskRef, child: ChildProcess, pid: number, logs: Readonly<Record<'stdout' | 'stderr', LogFile>>) {
-    this.pid = pid
-    this.#name = `${task.allocId}/${task.taskName} (${pid})`
-    this.#child = child
-    this.#group = new ProcessGroup(pid)
+  constructor(task: TaskRef, leader: Leader, logs: Readonly<Record<'stdout' | 'stderr', LogFile>>) {
+    this.pid = leader.pid
+    this.#name = `${task.allocId}/${task.taskName} (${leader.pid})`
+    this.#leader = leader
     this.#logs = logs
     this.#looks = setInterval(() => this.#trim(), logLookMs).unref()
-    log('%s began', this.#name)
     this.exit = new Promise((resolve) => {
-      child.once('exit', (code, signal) => {
-        this.#group.leaderReaped()
+      leader.onExit((exit) => {
         clearInterval(this.#looks)
         this.#trim()
-        log('%s exited: code %s, signal %s', this.#name, code, signal)
-        resolve({ code, signal })
+        log('%s exited: code %s, signal %s', this.#name, exit.code, exit.signal)
+        resolve(exit)
       })
     })
+  }
+
+  look(): void {
+    this.#leader.look?.()
   }
 
   stop(graceMs: number): Promise<TaskExit> {
@@ -46,8 +45,9 @@ export class ProcessHandle implements TaskHandle {
   }
 
   async #stop(graceMs: number): Promise<TaskExit> {
-    if (this.#group.signal('SIGTERM')) {
-      this.#group.signal('SIGCONT') // one that was halted hears nothing before
+    const { group } = this.#leader
+    if (await group.signal('SIGTERM')) {
+      await group.signal('SIGCONT') // one that was halted hears nothing before
       if (!(await this.#emptyWithin(graceMs))) await this.#kill()
     }
     return this.exit
@@ -55,11 +55,11 @@ export class ProcessHandle implements TaskHandle {
 
   async #kill(): Promise<void> {
     log('%s outlived its grace; killed', this.#name)
-    this.#group.signal('SIGKILL')
+    await this.#leader.group.signal('SIGKILL')
     if (await this.#emptyWithin(killPatienceMs)) return
     // Stuck in the kernel, as on a file server that is gone. It ends when that answers; until then the host's process may end by itself.
-    log('%s survives SIGKILL: %o', this.#name, await this.#group.alive())
-    this.#child.unref()
+    log('%s survives SIGKILL: %o', this.#name, await this.#leader.group.alive())
+    this.#leader.unref()
     await this.#emptyWithin(Infinity, false)
   }
 
@@ -72,7 +72,7 @@ export class ProcessHandle implements TaskHandle {
     const gone = await Promise.race([leaderGone, limit])
     overtime.abort()
     if (!gone) return false
-    for (let pauseMs = groupLookMs; (await this.#group.alive()).length > 0; pauseMs *= 2) {
+    for (let pauseMs = groupLookMs; (await this.#leader.group.alive()).length > 0; pauseMs *= 2) {
       const leftMs = endsAt - performance.now()
       if (leftMs <= 0) return false
       await sleep(Math.min(pauseMs, groupLookMaxMs, leftMs), ref)
@@ -82,7 +82,7 @@ export class ProcessHandle implements TaskHandle {
 
   release(): void {
     clearInterval(this.#looks)
-    this.#child.unref()
+    this.#leader.release()
     for (const file of Object.values(this.#logs)) file.close().catch(this.#logFailed)
   }
 

@@ -1,6 +1,7 @@
 import { readFileSync, rmdirSync } from 'node:fs'
 import { mkdir, readdir, realpath } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
+import { bootId } from '../boot-id.js'
 import { PlugstreamError } from '../errors.js'
 import { mountError } from './errors.js'
 import { readMountTable } from './mount-table.js'
@@ -103,14 +104,6 @@ function removeIfEmpty(path: string): void {
     rmdirSync(path)
   } catch {
     // It is not empty, or not there: either way it is not for us to remove.
-  }
-}
-
-function bootId(): string | undefined {
-  try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
-  } catch {
-    return undefined // no Linux
   }
 }
 

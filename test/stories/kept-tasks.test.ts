@@ -1,0 +1,158 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'chai'
+import { isAlive, listProcesses, seeProcess } from '../../lib/task/process-sight.js'
+import { needs } from '../support/needs.js'
+import { inDirectory } from './support.js'
+
+const program = fileURLToPath(new URL('./programs/keeping-host.ts', import.meta.url))
+
+/** A host in a process of its own, and what it has said so far. */
+class Host {
+  readonly lines: string[] = []
+  readonly #child: ChildProcess
+  readonly #closed: Promise<unknown>
+  #heard: () => void = () => undefined
+
+  constructor(stateDir: string, ...args: string[]) {
+    this.#child = spawn(process.execPath, ['--import', 'tsx/esm', program, stateDir, ...args], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    this.#closed = once(this.#child, 'close')
+    createInterface(this.#child.stdout!).on('line', (line) => {
+      this.lines.push(line)
+      this.#heard()
+    })
+  }
+
+  /** Resolves with the line that starts so; rejects where the host ends without. */
+  async says(start: string): Promise<string> {
+    for (;;) {
+      const found = this.lines.find((line) => line.startsWith(start))
+      if (found !== undefined) return found
+      const heard = new Promise<void>((resolve) => (this.#heard = resolve))
+      await Promise.race([heard, this.#closed.then(() => Promise.reject(new Error(`ended: ${this.lines.join('; ')}`)))])
+    }
+  }
+
+  async pid(task: string): Promise<number> {
+    return Number((await this.says(`begun ${task} `)).split(' ')[2])
+  }
+
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL')
+    await this.#closed
+  }
+
+  async close(): Promise<void> {
+    this.#child.stdin!.end()
+    await this.says('closed')
+    await this.#closed
+  }
+}
+
+/** The tasks that have the story's directory in their environment; what they start of their own is none. */
+async function tasksOf(stateDir: string): Promise<number[]> {
+  const hasEndpoint = (pid: number): boolean => {
+    try {
+      return readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`CSI_ENDPOINT=unix://${stateDir}`)
+    } catch {
+      return false
+    }
+  }
+  const leaders = (await listProcesses()).filter((one) => isAlive(one) && one.group === one.pid)
+  return leaders.map(({ pid }) => pid).filter(hasEndpoint)
+}
+
+function isThere(pid: number): boolean {
+  const seen = seeProcess(pid)
+  return seen !== undefined && isAlive(seen)
+}
+
+describe('tasks that outlive their host', function () {
+  this.timeout(120_000)
+  before(function () {
+    needs(this, process.platform === 'linux', 'only Linux tells one process from the next of its number')
+  })
+
+  it('are the same processes after twenty hosts were killed, one after the other, and are ended by the last', () =>
+    inDirectory(async (stateDir) => {
+      const first = new Host(stateDir)
+      const pids = [await first.pid('driver'), await first.pid('plain')]
+      await first.says('healthy')
+      await first.kill()
+      for (let round = 0; round < 20; round++) {
+        const host = new Host(stateDir)
+        // Killed at another moment each time: as it begins, as it has taken over, and when all is well.
+        if (round % 3 === 1) expect(await host.pid('driver')).to.equal(pids[0])
+        if (round % 3 === 2) await host.says('healthy 1.0.0')
+        await host.kill()
+        expect(await tasksOf(stateDir)).to.deep.equal([pids[0]])
+      }
+      const last = new Host(stateDir, 'stop')
+      expect([await last.pid('driver'), await last.pid('plain')]).to.deep.equal(pids)
+      await last.says('healthy')
+      await last.close()
+      expect(pids.filter(isThere)).to.deep.equal([])
+    }))
+
+  it('outlive a host that is closed, if it is to keep them', () =>
+    inDirectory(async (stateDir) => {
+      const first = new Host(stateDir)
+      const pids = [await first.pid('driver'), await first.pid('plain')]
+      await first.says('healthy')
+      await first.close()
+      const last = new Host(stateDir, 'stop')
+      expect([await last.pid('driver'), await last.pid('plain')]).to.deep.equal(pids)
+      await last.close()
+      expect(pids.filter(isThere)).to.deep.equal([])
+    }))
+
+  it('come back under their policy where they end, and the end is seen at once', () =>
+    inDirectory(async (stateDir) => {
+      const first = new Host(stateDir)
+      await first.says('healthy')
+      await first.kill()
+      const last = new Host(stateDir, 'stop')
+      const pid = await last.pid('driver')
+      await last.says('healthy')
+      process.kill(pid, 'SIGKILL')
+      // Nobody's child tells how it ended.
+      await last.says('exited driver null null')
+      last.lines.splice(0)
+      expect(await last.pid('driver')).to.not.equal(pid)
+      await last.says('healthy')
+      await last.close()
+    }))
+
+  it('are found where they ended while no host was there, and begin anew', () =>
+    inDirectory(async (stateDir) => {
+      const first = new Host(stateDir)
+      const pids = [await first.pid('driver'), await first.pid('plain')]
+      await first.says('healthy')
+      await first.kill()
+      for (const pid of pids) process.kill(pid, 'SIGKILL')
+      const last = new Host(stateDir, 'stop')
+      const now = [await last.pid('driver'), await last.pid('plain')]
+      expect(now.filter((pid) => pids.includes(pid))).to.deep.equal([])
+      await last.says('healthy')
+      await last.close()
+    }))
+
+  it('are ended, and begun anew, where they are to be something else', () =>
+    inDirectory(async (stateDir) => {
+      const first = new Host(stateDir)
+      const pids = [await first.pid('driver'), await first.pid('plain')]
+      await first.says('healthy 1.0.0')
+      await first.kill()
+      const last = new Host(stateDir, 'stop', '2.0.0')
+      await last.says('healthy 2.0.0')
+      expect(await last.pid('plain')).to.equal(pids[1])
+      expect(await last.pid('driver')).to.not.equal(pids[0])
+      expect(isThere(pids[0]!)).to.be.false
+      await last.close()
+    }))
+})
