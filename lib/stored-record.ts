@@ -4,6 +4,9 @@ import type { StoreRecord } from './store/state-store.js'
 /** Every copy of a record that was set aside is under this prefix, by the key it had. */
 export const quarantinePrefix = 'quarantine/'
 
+/** What is set aside of a record: its value where it has one, otherwise what the store holds. */
+export const copyOf = (record: StoreRecord): unknown => ('value' in record ? record.value : record.raw)
+
 /**
  * The fields of a record that says which schema it has. One of a higher schema was written by a newer version, which knew what it meant.
  *

@@ -1,7 +1,7 @@
 import { PlugstreamError } from '../errors.js'
 import type { StateStore, StoreRecord, StoreWrite } from '../store/state-store.js'
 import { decodeRecord, decodeSequence, recordPrefix, sequenceKey, type PluginRecord } from './record.js'
-import { quarantinePrefix } from '../stored-record.js'
+import { copyOf, quarantinePrefix } from '../stored-record.js'
 import { RegistryState } from './registry-state.js'
 import { Sequence } from './sequence.js'
 
@@ -52,9 +52,6 @@ function attempt<T>(state: RegistryState, record: StoreRecord, decode: (record: 
     return undefined
   }
 }
-
-/** What is set aside of a record: its value where it has one, otherwise what the store holds. */
-const copyOf = (record: StoreRecord): unknown => ('value' in record ? record.value : record.raw)
 
 /** Two of the same order were not written by one registry; any fixed order will do. */
 function byOrder(a: PluginRecord, b: PluginRecord): number {

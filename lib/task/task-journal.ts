@@ -1,7 +1,7 @@
 import { PlugstreamError } from '../errors.js'
 import { escapePathPart } from '../path-escape.js'
 import type { StateStore, StoreRecord, StoreWrite } from '../store/state-store.js'
-import { corrupt, fieldsOf, quarantinePrefix } from '../stored-record.js'
+import { copyOf, corrupt, fieldsOf, quarantinePrefix } from '../stored-record.js'
 import type { TaskRef } from './task.js'
 
 const schema = 1
@@ -50,7 +50,7 @@ export async function openTaskJournal(
     try {
       records.set(found.key, decodeTask(found))
     } catch (failure) {
-      unread.set(found.key, found.raw)
+      unread.set(found.key, copyOf(found))
       problem(PlugstreamError.from(failure, 'ERR_STORE_CORRUPT', `reading ${found.key}`))
     }
   }
