@@ -1,6 +1,6 @@
 import type { Observable } from 'rxjs'
 import type { PlugstreamError } from '../lib/errors.js'
-import type { TaskJournal } from '../lib/task/task-journal.js'
+import type { TaskJournal } from '../lib/task/task-record.js'
 import type { PluginTask, RestartRequest, TaskRef, TaskResources } from '../lib/task/task.js'
 
 /** What a task runner needs of its host. */

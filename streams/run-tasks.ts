@@ -43,7 +43,7 @@ import { absentTask, type Doing, type RunInput, type TaskRun } from '../lib/task
 import { stateOf, type TaskRunState } from '../lib/task/task-run-state.js'
 import { plainCopy, readTaskInput, sameValue, type TaskOrder } from '../lib/task/task-spec.js'
 import { taskKey, type PluginTask, type TaskEvent, type TaskResources } from '../lib/task/task.js'
-import type { TaskJournal } from '../lib/task/task-journal.js'
+import type { TaskJournal } from '../lib/task/task-record.js'
 import type { HostPorts } from './host-ports.js'
 import { outlive } from './operators/outlive.js'
 import { retryStoreWrite } from './operators/retry-store-write.js'

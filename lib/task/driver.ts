@@ -1,5 +1,5 @@
 import type { RestartPolicy } from './restart-policy.js'
-import type { TaskJournal } from './task-journal.js'
+import type { TaskJournal } from './task-record.js'
 import type { PluginTask, TaskResources } from './task.js'
 
 /** A task to run: what a plugin task says of itself, and the command that is run for it. */

@@ -1,7 +1,7 @@
 import { readFile, readlink } from 'node:fs/promises'
 import { bootId } from '../boot-id.js'
 import { isAlive, isSameProcess, listProcesses, seeProcess, type ProcessSight } from './process-sight.js'
-import type { TaskRecord } from './task-journal.js'
+import type { TaskRecord } from './task-record.js'
 
 /**
  * The first process of a run that is on record, if anything of that run is left. One that is gone itself stands for the others of its

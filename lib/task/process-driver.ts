@@ -13,7 +13,7 @@ import { LogFile, taskLogPaths, type TaskLogPaths } from './log-file.js'
 import { ProcessHandle } from './process-handle.js'
 import { digestOf, hasBegun, recordOf } from './process-journal.js'
 import type { ProcessSight } from './process-sight.js'
-import type { TaskJournal, TaskRecord } from './task-journal.js'
+import type { TaskJournal, TaskRecord } from './task-record.js'
 import type { TaskResources } from './task.js'
 import { readTaskInput } from './task-spec.js'
 

@@ -5,7 +5,7 @@ import { logger } from '../log.js'
 import type { TaskSpec } from './driver.js'
 import type { LogFile } from './log-file.js'
 import { seeProcess, ticksNow } from './process-sight.js'
-import type { TaskJournal, TaskRecord } from './task-journal.js'
+import type { TaskJournal, TaskRecord } from './task-record.js'
 import type { TaskResources } from './task.js'
 
 const log = logger('task')

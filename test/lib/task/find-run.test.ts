@@ -7,7 +7,7 @@ import { expect } from 'chai'
 import { bootId } from '../../../lib/boot-id.js'
 import { findRun } from '../../../lib/task/find-run.js'
 import { seeProcess, ticksNow } from '../../../lib/task/process-sight.js'
-import type { TaskRecord } from '../../../lib/task/task-journal.js'
+import type { TaskRecord } from '../../../lib/task/task-record.js'
 import { needs } from '../../support/needs.js'
 
 describe('finding a run that is on record', () => {

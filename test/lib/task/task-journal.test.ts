@@ -2,7 +2,8 @@ import { expect } from 'chai'
 import type { PlugstreamError } from '../../../lib/errors.js'
 import { memoryStore } from '../../../lib/store/memory-store.js'
 import type { StateStore, StoreRecord } from '../../../lib/store/state-store.js'
-import { openTaskJournal, type TaskJournal, type TaskRecord } from '../../../lib/task/task-journal.js'
+import { openTaskJournal } from '../../../lib/task/task-journal.js'
+import type { TaskJournal, TaskRecord } from '../../../lib/task/task-record.js'
 
 const record: TaskRecord = {
   allocId: 'a/1',
