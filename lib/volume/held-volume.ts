@@ -88,6 +88,11 @@ export class HeldVolume {
     )
   }
 
+  /** Something of it is there, for sure. */
+  get isConfirmed(): boolean {
+    return this.attached || this.staged || this.#published.size > 0
+  }
+
   isPublished({ path }: Claim): boolean {
     return this.#published.has(path)
   }

@@ -195,7 +195,8 @@ export class VolumeManager {
 
   /** What goes on record before the first call. @throws ERR_VOLUME_BUSY where the volume is staged for another kind of use. */
   async #planned(wanted: TakenRequest, root: string, limits: Limits) {
-    const record = this.#held.get(volumeKey(wanted))?.record ?? newRecord(wanted, root)
+    const volume = this.#held.get(volumeKey(wanted))
+    const record = volume?.record ?? newRecord(wanted, root)
     const { readonly: _ofUse, ...access } = wanted.access
     const { stage = { access, path: stagingPath(record.root, wanted) } } = record
     if (stageUsageOf(stage.access) !== stageUsageOf(access))
@@ -205,8 +206,8 @@ export class VolumeManager {
         { retryable: true },
       )
     const { secretsRef = record.secretsRef, volumeContext = record.volumeContext, publishContext } = wanted
-    const isForeign = publishContext !== undefined || !this.#halves.hasController(wanted.plugin)
-    const attachedTo = record.attachedTo ?? (isForeign ? undefined : await this.#nodeId(wanted.plugin, limits))
+    const isOurs = publishContext === undefined && !volume?.isConfirmed && this.#isUnattached(record)
+    const attachedTo = isOurs ? await this.#nodeId(wanted.plugin, limits) : undefined
     // One whose plugin does not stage is told to be staged no more as soon as that is known.
     const isNew = record.claims.length === 0
     const { bootId } = this.#ports.files
@@ -216,9 +217,14 @@ export class VolumeManager {
       ...(secretsRef !== undefined && { secretsRef }),
       ...(volumeContext !== undefined && { volumeContext }),
       ...(publishContext !== undefined && { publishContext }),
-      ...(isNew && attachedTo !== undefined && { attachedTo }),
+      ...(attachedTo !== undefined && { attachedTo }),
       ...(isNew && { stage }),
     }
+  }
+
+  /** Nobody has attached it, as far as is known here, and the host can. */
+  #isUnattached({ plugin, attachedTo, publishContext }: HeldVolume['record']): boolean {
+    return attachedTo === undefined && publishContext === undefined && this.#halves.hasController(plugin)
   }
 
   async #nodeId(plugin: string, limits: Limits): Promise<string> {
@@ -358,7 +364,7 @@ export class VolumeManager {
   async #keep(volume: HeldVolume, course: VolumeCourse, claim: Claim, limits: Limits): Promise<void> {
     try {
       if (volume.isStale(claim)) await course.revive(limits)
-      else await course.up(claim, limits)
+      else await this.#up(volume, course, claim, limits)
     } catch (failure) {
       if (!isMountError(failure) || volume.isStale(claim)) throw failure
       // The plugin thinks that it is there, and it is not.
@@ -366,6 +372,19 @@ export class VolumeManager {
       await course.revive(limits)
     }
     this.#told('kept', { ...volume.record, allocId: claim.allocId }, `confirmed at ${claim.path}`)
+  }
+
+  /** Where it was mounted before its controller was there, it was taken to be attached by somebody else: it may not have been. */
+  async #up(volume: HeldVolume, course: VolumeCourse, claim: Claim, limits: Limits): Promise<void> {
+    try {
+      await course.up(claim, limits)
+    } catch (failure) {
+      limits.signal.throwIfAborted()
+      if (isMountError(failure) || volume.isConfirmed || !this.#isUnattached(volume.record)) throw failure
+      const attachedTo = await this.#nodeId(volume.record.plugin, limits)
+      await volume.save({ ...volume.record, attachedTo })
+      await course.up(claim, limits)
+    }
   }
 
   /** The uses of a volume that are mounted no more, as somebody else has unmounted them. */

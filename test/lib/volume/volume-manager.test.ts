@@ -260,6 +260,64 @@ describe('the volume manager', () => {
       await host.close()
     })
 
+  for (const who of ['is settled', 'is mounted again'] as const)
+    it(`attaches a volume that was mounted before its controller was there, and is not there when it ${who}`, async () => {
+      const plugin = new FakePlugin()
+      const records = new Map<string, string>()
+      const alone = await fakeHost(plugin, records, { isRegistered: (type) => type === 'csi-node' })
+      await alone.manager.mount(request())
+      expect(plugin.names).to.not.include('ControllerPublishVolume')
+      await alone.close()
+      plugin.always = ({ rpc, volumeId }) => {
+        if (rpc === 'NodeStageVolume' && !plugin.attached.has(volumeId)) throw rpcFailure('FAILED_PRECONDITION')
+      }
+      const { manager, close } = await fakeHost(plugin, records)
+      if (who === 'is settled') manager.pluginReady('disk')
+      else await manager.mount(request())
+      await until(() => manager.list()[0]?.claims[0]?.phase === 'mounted')
+      expect(manager.list()[0]).to.include({ attachedTo: 'node-1', staged: true })
+      expect(
+        plugin.calls.filter(({ rpc }) => rpc === 'NodeStageVolume').at(-1)?.request['publishContext'],
+      ).to.deep.equal({
+        device: '/dev/v1',
+      })
+      await manager.unmount(request())
+      expect([plugin.attached.size, records.size]).to.deep.equal([0, 0])
+      await close()
+    })
+
+  it(
+    'leaves a volume as it is that works though it was mounted before its controller was there',
+    withFake(async (plugin, { manager, records }) => {
+      const alone = await fakeHost(plugin, records, { isRegistered: (type) => type === 'csi-node' })
+      await alone.manager.mount(request({ volumeId: 'v2' }))
+      await alone.close()
+      const reopened = await fakeHost(plugin, records)
+      reopened.manager.pluginReady('disk')
+      await until(() => reopened.manager.list()[0]?.claims[0]?.phase === 'mounted')
+      await reopened.manager.mount(request({ volumeId: 'v2', allocId: 'b' }))
+      expect(plugin.names).to.not.include('ControllerPublishVolume').and.not.include('NodeGetInfo')
+      for (const allocId of ['a', 'b']) await reopened.manager.unmount(request({ volumeId: 'v2', allocId }))
+      expect(plugin.names).to.not.include('ControllerUnpublishVolume')
+      await reopened.close()
+      expect(manager.list()).to.deep.equal([])
+    }),
+  )
+
+  it(
+    'takes a volume with a publish context for attached by who gave it, whatever goes wrong with it',
+    withFake(async (plugin, { records, manager }, again) => {
+      await manager.mount(request({ publishContext: { lun: '7' } }))
+      const reopened = await again()
+      plugin.fail('NodeStageVolume', rpcFailure('FAILED_PRECONDITION'))
+      reopened.manager.pluginReady('disk')
+      await until(() => reopened.manager.list()[0]?.claims[0]?.problem !== undefined)
+      await reopened.manager.mount(request())
+      expect(plugin.names).to.not.include('ControllerPublishVolume')
+      expect(records.size).to.equal(1)
+    }),
+  )
+
   it(
     'refuses another kind of use of a volume that is staged, since there is one staging path a volume',
     withFake(async (plugin, { manager }) => {
