@@ -21,6 +21,8 @@ export interface Bench {
   unit: 'ms' | 'ops/s' | 'KiB'
   rounds: number
   aim?: Aim
+  /** Why it cannot be measured here; undefined where it can. */
+  lacks?: () => string | undefined
   /** Opens what the rounds share. The first round of all is a warm-up and does not count. */
   open(): Promise<Rounds>
 }

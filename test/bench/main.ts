@@ -15,6 +15,11 @@ if (chosen.length === 0)
 
 const summaries: Summary[] = []
 for (const bench of chosen) {
+  const lack = bench.lacks?.()
+  if (lack !== undefined) {
+    console.error(`${bench.name}: not measured, since ${lack}`)
+    continue
+  }
   if (!values.json) console.error(`${bench.name}: ${bench.ours}, against ${bench.limit}`)
   summaries.push(await run(bench, Number(values.rounds ?? bench.rounds)))
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
-import { unmountBelow } from './mounts.js'
+import { makeShared, unmountBelow } from './mounts.js'
 import { image, needsContainers, Podman } from './podman.js'
 
 describe('the example with containers', function () {
@@ -25,9 +25,8 @@ describe('the example with containers', function () {
   it('shows a mount that outlives its host, which takes the container over again', async function () {
     needsContainers(this)
     await using podman = await Podman.start()
-    execFileSync('mount', ['--bind', directory, directory])
+    makeShared(directory)
     try {
-      execFileSync('mount', ['--make-shared', directory])
       const told = await run({ DOCKER_HOST: `unix://${podman.socketPath}`, IMAGE: image })
       expect(told).to.match(
         /prestart[^]*started (\d+)[^]*seen here: \/[^]*prestart[^]*started \1[^]*reads: written by the first host/,

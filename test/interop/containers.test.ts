@@ -1,10 +1,11 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import { merge, of, Subject, tap } from 'rxjs'
+import { firstValueFrom, merge, of, Subject, tap } from 'rxjs'
 import { hostpathCommand } from '../../examples/hostpath-driver/command.js'
 import type { TaskHandle } from '../../lib/task/driver.js'
 import { taskLogPaths } from '../../lib/task/log-file.js'
@@ -21,13 +22,14 @@ import { openHost } from '../../streams/host.js'
 import type { PluginHost } from '../../streams/plugin-host.js'
 import { runTasks } from '../../streams/run-tasks.js'
 import { Recording } from '../stories/recording.js'
-import { mountsBelow, unmountBelow } from './mounts.js'
+import { makeShared, mountsBelow, unmountBelow } from './mounts.js'
 import { image, needsContainers, Podman } from './podman.js'
 
 type Started = Extract<TaskEvent, { kind: 'started' }>
 
 const nothing: TaskResources = { socketPath: '', env: {}, mounts: [] }
 const sources = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
+const hostProgram = fileURLToPath(new URL('./container-host.ts', import.meta.url))
 const seen = (path: string, more: Partial<TaskMount> = {}): TaskMount => ({
   hostPath: path,
   taskPath: path,
@@ -86,8 +88,7 @@ describe('containers of an engine', function () {
   function sharedDirectory(): string {
     const stateDir = join(directory, 'state')
     mkdirSync(stateDir)
-    execFileSync('mount', ['--bind', stateDir, stateDir])
-    execFileSync('mount', ['--make-shared', stateDir])
+    makeShared(stateDir)
     return stateDir
   }
 
@@ -183,27 +184,61 @@ describe('containers of an engine', function () {
     })
   })
 
-  it('go on without their host, and are taken over by the next, whose plugin was healthy all the time', async () => {
+  it('go on without their host, which was killed, and are taken over by the next once the engine answers', async () => {
     const stateDir = sharedDirectory()
-    let pid: number | undefined
+    driver = driverOf(stateDir)
     const task = hostpath()
-    await withHost(stateDir, task, 'keep', async ({ host, tasks }) => {
-      await healthy(host)
-      pid = (await tasks.until((event): event is Started => event.kind === 'started')).pid
+    const args = [stateDir, podman.socketPath, join(directory, 'logs'), JSON.stringify(task)]
+    const child = spawn(process.execPath, ['--import', 'tsx/esm', hostProgram, ...args], {
+      stdio: ['ignore', 'pipe', 2],
     })
-    expect(pid).to.be.a('number')
+    const ended = once(child, 'close')
+    let said = ''
+    for await (const text of child.stdout!.setEncoding('utf8') as AsyncIterable<string>) {
+      said += text
+      if (said.includes('healthy')) child.kill('SIGKILL')
+    }
+    expect(await ended).to.deep.equal([null, 'SIGKILL'])
+    const pid = Number.parseInt(said)
+    expect(pid).to.be.greaterThan(0)
+
+    await podman.stopServing()
     await withHost(stateDir, task, 'stop', async ({ host, tasks }) => {
       const health = new Recording(host.health$)
+      const { code } = await firstValueFrom(host.problem$)
+      expect(code).to.equal('ERR_CONTAINER')
+      await healthy(host)
+      await podman.serve()
       await tasks.until(({ kind }) => kind === 'started')
       await healthy(host)
       expect(tasks.all.map(({ kind }) => kind)).to.deep.equal(['prestart', 'started'])
-      expect(tasks.all[1]).to.include({ pid })
+      expect(tasks.all[1]).to.include({ pid, adopted: true })
       health.stop()
-      expect(health.all.map(({ reason }) => reason).filter((reason) => reason !== 'ready' && reason !== 'unknown')).to
-        .be.empty
+      expect(health.all.map(({ reason }) => reason)).to.deep.equal(['ready', 'ready'])
     })
     const log = readFileSync(taskLogPaths(join(directory, 'logs'), task).stdout, 'utf8')
     expect(log).to.match(/it listens on[^]*SIGTERM: finishing/)
+  })
+
+  it('are started anew where they have ended without their host', async () => {
+    const stateDir = sharedDirectory()
+    const task = hostpath()
+    await withHost(stateDir, task, 'keep', async ({ host }) => {
+      await healthy(host)
+    })
+    const [left] = await podman.docker.listContainers({ filters: { label: ['plugstream.alloc=files-1'] } })
+    const container = podman.docker.getContainer(left!.Id)
+    await container.kill({ signal: 'SIGKILL' })
+    await container.wait()
+    await withHost(stateDir, task, 'stop', async ({ host, tasks }) => {
+      const started = await tasks.until((event): event is Started => event.kind === 'started')
+      expect(started.adopted).to.equal(undefined)
+      await healthy(host)
+      const again = await podman.docker.listContainers({ all: true, filters: { label: ['plugstream.alloc=files-1'] } })
+      expect(again.map(({ Id }) => Id))
+        .to.have.length(1)
+        .and.not.include(left!.Id)
+    })
   })
 
   it('are replaced where their task was changed while the host was away', async () => {

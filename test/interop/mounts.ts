@@ -14,3 +14,9 @@ export function mountsBelow(directory: string): { path: string; readonly: boolea
 export function unmountBelow(directory: string): void {
   for (const { path } of mountsBelow(directory).reverse()) execFileSync('umount', [path])
 }
+
+/** Makes a directory a shared mount of its own, as an engine needs it for mounts that go both ways. */
+export function makeShared(directory: string): void {
+  execFileSync('mount', ['--bind', directory, directory])
+  execFileSync('mount', ['--make-shared', directory])
+}

@@ -30,11 +30,16 @@ const init = ['/usr/libexec/podman/catatonit', '/usr/bin/catatonit', '/usr/local
 
 /** Skips where containers cannot be run, and says why. */
 export function needsContainers(context: Context): void {
-  const isRoot = process.platform === 'linux' && process.getuid?.() === 0
-  needs(context, isRoot, 'containers with mounts need root on Linux')
+  const reason = noContainers()
+  needs(context, reason === undefined, reason ?? '')
+}
+
+/** Why containers cannot be run here; undefined where they can. */
+export function noContainers(): string | undefined {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'containers with mounts need root on Linux'
   const missing = programs.filter((name) => pathOf(name) === undefined)
   if (!init.some(existsSync)) missing.push('catatonit')
-  needs(context, missing.length === 0, `containers need ${missing.join(', ')}`)
+  return missing.length === 0 ? undefined : `containers need ${missing.join(', ')}`
 }
 
 /** A Podman with a store, a state and an API socket of its own, all in one directory, and gone with it. */

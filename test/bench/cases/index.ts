@@ -1,4 +1,5 @@
 import type { Bench } from '../bench.js'
+import { containing } from './containing.js'
 import { holding } from './holding.js'
 import { losing } from './losing.js'
 import { mounting } from './mounting.js'
@@ -16,4 +17,5 @@ export const benches: readonly Bench[] = [
   restoring,
   ...holding,
   ...mounting,
+  containing,
 ]
