@@ -3,6 +3,7 @@ import type { CsiClient } from '../../../lib/csi/client.js'
 import type { MountRequest } from '../../../lib/volume/volume.js'
 import { openHost } from '../../../streams/host.js'
 import type { PluginHost } from '../../../streams/plugin-host.js'
+import { bareKeyv } from '../bare-keyv.js'
 import { BareNode } from '../bare-node.js'
 import { inTurn, rate, timed, type Bench, type Rounds } from '../bench.js'
 import { PluginProcess } from '../plugin-process.js'
@@ -43,6 +44,35 @@ const one: Bench = {
       () => timed(() => bare.up('one').then(() => bare.down('one'))),
     ),
   ),
+}
+
+/** The claim before the first call, that it is let go of before the third, and its end. */
+const durable: Bench = {
+  name: 'g-mount-unmount-durable',
+  ours: one.ours,
+  limit: 'the same four calls, bare, and three durable writes by a bare Keyv on SQLite',
+  unit: 'ms',
+  rounds: 300,
+  open: async () => {
+    const { directory, scope } = scratch()
+    const keyv = await bareKeyv(`${directory}/bare.sqlite`)
+    scope.add(() => keyv.disconnect())
+    const rounds = await withNode(0, ({ volumes }, bare) =>
+      inTurn(
+        () => timed(() => volumes.mount(request('one')).then((mounted) => mounted.unmount())),
+        () =>
+          timed(async () => {
+            await keyv.set('one', 'held')
+            await bare.up('one')
+            await keyv.set('one', 'let go of')
+            await bare.down('one')
+            await keyv.delete('one')
+          }),
+      ),
+    )()
+    scope.add(() => rounds.close())
+    return { round: rounds.round, close: () => scope.close() }
+  },
 }
 
 const count = 200
@@ -91,4 +121,4 @@ async function repeat(call: () => Promise<unknown>): Promise<void> {
   for (let made = 0; made < calls; made++) await call()
 }
 
-export const mounting: readonly Bench[] = [one, many, unary]
+export const mounting: readonly Bench[] = [one, durable, many, unary]
