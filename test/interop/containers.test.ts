@@ -22,6 +22,7 @@ import { openHost } from '../../streams/host.js'
 import type { PluginHost } from '../../streams/plugin-host.js'
 import { runTasks } from '../../streams/run-tasks.js'
 import { Recording } from '../stories/recording.js'
+import { ImageRegistry } from './image-registry.js'
 import { makeShared, mountsBelow, unmountBelow } from './mounts.js'
 import { image, needsContainers, Podman } from './podman.js'
 
@@ -280,6 +281,21 @@ describe('containers of an engine', function () {
     expect([has(plain), has(given)]).to.deep.equal([false, true])
   })
 
+  it('have the memory, the processor time and the processes that their task asks for', async () => {
+    const limits = { memoryBytes: 64 * 2 ** 20, cpus: 0.5, pidsLimit: 50 }
+    const handle = await driver.start(shell('while :; do sleep 0.05; done', limits), nothing)
+    try {
+      const cgroups = readFileSync(`/proc/${handle.pid}/cgroup`, 'utf8')
+      const { Id } = (await podman.docker.listContainers())[0]!
+      const { HostConfig } = await podman.docker.getContainer(Id).inspect()
+      expect(HostConfig).to.include({ Memory: 64 * 2 ** 20, NanoCpus: 500_000_000, PidsLimit: 50 })
+      expect(cgroups).to.include(Id)
+    } finally {
+      await handle.stop(0)
+      handle.release()
+    }
+  })
+
   it('are ended where they need more memory than they may have', async () => {
     const task = shell('', { memoryBytes: 48 * 2 ** 20 })
     const greedy = 'const all = []; for (;;) all.push(Buffer.alloc(1e6, 1))'
@@ -300,6 +316,18 @@ describe('containers of an engine', function () {
       .catch((error: unknown) => error)
     expect(failure).to.include({ code: 'ERR_CONTAINER' })
     expect((failure as Error).message).to.include(`mount --make-rshared ${plain}`)
+  })
+
+  it('have their image pulled where the engine does not have it', async () => {
+    await podman.push(image, join(directory, 'image'))
+    await using registry = new ImageRegistry(join(directory, 'image'))
+    const pulled = `${await registry.serve()}/tests/node:2`
+    try {
+      expect(await said(shell('echo here', { image: pulled }))).to.equal('here\n')
+      expect(await said({ ...shell('echo again', { image: pulled, pull: 'never' }), allocId: 'b' })).to.equal('again\n')
+    } finally {
+      await podman.docker.getImage(pulled).remove()
+    }
   })
 
   it('say which image there is not, and why it cannot be had', async () => {

@@ -55,6 +55,8 @@ export class Podman implements AsyncDisposable {
     try {
       writeFileSync(podman.#file('conmon'), conmonInBundle, { mode: 0o755 })
       writeFileSync(podman.#file('containers.conf'), configuration(podman.#file('conmon')))
+      // What a test serves has no certificate.
+      writeFileSync(podman.#file('registries.conf'), '[[registry]]\nlocation = "127.0.0.1"\ninsecure = true\n')
       await podman.#command(['info']).catch(() => (podman.#storage = 'vfs')) // overlay does not stand on overlay
       await podman.#importImage()
       await podman.serve()
@@ -119,6 +121,11 @@ export class Podman implements AsyncDisposable {
     rmSync(this.#file('image.tar'))
   }
 
+  /** Writes an image of its store to a directory, which `ImageRegistry` can serve. */
+  async push(name: string, directory: string): Promise<void> {
+    await this.#command(['push', '--quiet', name, `dir:${directory}`])
+  }
+
   async #command(args: readonly string[]): Promise<string> {
     return (await run('podman', [...this.#options(), ...args], { env: this.#env() })).stdout
   }
@@ -130,7 +137,11 @@ export class Podman implements AsyncDisposable {
   }
 
   #env(): NodeJS.ProcessEnv {
-    return { ...process.env, CONTAINERS_CONF: this.#file('containers.conf') }
+    return {
+      ...process.env,
+      CONTAINERS_CONF: this.#file('containers.conf'),
+      CONTAINERS_REGISTRIES_CONF: this.#file('registries.conf'),
+    }
   }
 
   #file(name: string): string {
