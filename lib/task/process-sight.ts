@@ -34,7 +34,7 @@ export function isSameProcess(a: ProcessSight | undefined, b: Pick<ProcessSight,
 }
 
 /** Neither a zombie nor just going. */
-export function isAlive({ state }: ProcessSight): boolean {
+export function isAlive({ state }: Pick<ProcessSight, 'state'>): boolean {
   return state !== 'Z' && state !== 'X'
 }
 

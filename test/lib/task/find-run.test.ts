@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { bootId } from '../../../lib/boot-id.js'
 import { findRun } from '../../../lib/task/find-run.js'
-import { seeProcess, ticksNow } from '../../../lib/task/process-sight.js'
+import { isAlive, seeProcess, ticksNow } from '../../../lib/task/process-sight.js'
 import type { TaskRecord } from '../../../lib/task/task-record.js'
 import { needs } from '../../support/needs.js'
 
@@ -17,12 +17,18 @@ describe('finding a run that is on record', () => {
 
   let directory: string
   const begun: ChildProcess[] = []
+  const left: number[] = []
+  const gone = { state: 'X' } as const
   beforeEach(() => (directory = mkdtempSync(join(realpathSync(tmpdir()), 'plugstream-'))))
   afterEach(async () => {
     for (const child of begun.splice(0)) {
       if (child.exitCode !== null || child.signalCode !== null) continue
       process.kill(-child.pid!, 'SIGKILL')
       await once(child, 'exit')
+    }
+    for (const pid of left.splice(0)) {
+      process.kill(pid, 'SIGKILL')
+      while (isAlive(seeProcess(pid) ?? gone));
     }
     rmSync(directory, { recursive: true })
   })
@@ -95,9 +101,10 @@ describe('finding a run that is on record', () => {
 
   it('finds what is left of the group of one that is gone, and not what has left that group', async () => {
     const from = record()
-    const child = await begin('sleep 600 & setsid sleep 600 & echo; read line', true)
+    const child = await begin('sleep 600 & one=$!; setsid sleep 600 & echo $one $!; read line', true)
     const process = sightOf(child)
-    await once(child.stdout!, 'data')
+    const [words] = (await once(child.stdout!, 'data')) as [Buffer]
+    left.push(...words.toString().split(' ').map(Number))
     child.stdin!.end()
     await once(child, 'exit')
     // What was begun last may not have become its own program yet, and says nothing of itself while it does.
