@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'chai'
-import { isAlive, listProcesses, seeProcess } from '../../lib/task/process-sight.js'
+import { isAlive, listProcesses, seeProcess, ticksNow } from '../../lib/task/process-sight.js'
 import { needs } from '../support/needs.js'
 import { inDirectory } from './support.js'
 
@@ -15,6 +15,7 @@ class Host {
   readonly lines: string[] = []
   readonly #child: ChildProcess
   readonly #closed: Promise<unknown>
+  readonly begunAtTicks = ticksNow()
   #heard: () => void = () => undefined
 
   constructor(stateDir: string, ...args: string[]) {
@@ -26,6 +27,10 @@ class Host {
       this.lines.push(line)
       this.#heard()
     })
+  }
+
+  get ended(): Promise<unknown> {
+    return this.#closed
   }
 
   /** Resolves with the line that starts so; rejects where the host ends without. */
@@ -140,6 +145,21 @@ describe('tasks that outlive their host', function () {
       expect(now.filter((pid) => pids.includes(pid))).to.deep.equal([])
       await last.says('healthy')
       await last.close()
+    }))
+
+  it('are found where the host died after they had begun and before that was on record', () =>
+    inDirectory(async (stateDir) => {
+      const first = new Host(stateDir, 'keep', '1.0.0', 'unsaved')
+      await first.ended
+      const last = new Host(stateDir, 'stop')
+      const pids = [await last.pid('driver'), await last.pid('plain')]
+      await last.says('healthy')
+      expect(await tasksOf(stateDir)).to.deep.equal([pids[0]])
+      expect(first.lines).to.deep.equal([])
+      const [driver, plain] = pids.map((pid) => seeProcess(pid)?.startTicks ?? 0)
+      expect(Math.max(driver!, plain!)).to.be.below(last.begunAtTicks)
+      await last.close()
+      expect(pids.filter(isThere)).to.deep.equal([])
     }))
 
   it('are ended, and begun anew, where they are to be something else', () =>
