@@ -46,9 +46,10 @@ await down
 await host.waitFor('csi-node', 'files', { healthy: true, timeoutMs: 30_000 })
 
 console.log('it is stopped')
+const gone = firstValueFrom(host.health$.pipe(filter(({ final }) => final)))
 wanted = false
 taskEvent$.next({ kind: 'stopping', ...about() })
 child?.kill('SIGTERM')
-await ran
+await Promise.all([ran, gone])
 await host.close()
 await rm(scratch, { recursive: true, force: true })
