@@ -29,6 +29,12 @@ export const defaultTiming: Readonly<Timing> = {
   closeTimeoutMs: 5_000,
 }
 
+/**
+ * A plugin that tells of a change is looked at at once, and then at most this often: an edge is not felt to be late by so much, and one
+ * that tells of a thousand a second keeps no core busy.
+ */
+export const toldLookMs = 20
+
 /** First pause between two looks at a socket that does not answer yet; grows to `unhealthyBeatMs`. Short, since a dial costs 0.2 ms. */
 export const firstLookAgainMs = 20
 /** Growth of that pause. 20 ms reaches one second in nine looks. */

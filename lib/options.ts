@@ -51,6 +51,13 @@ export function strangeField(field: string, allowed: readonly string[] | string)
   return new PlugstreamError('ERR_OPTION_INVALID', `${field} is no field; ${hint}`, { details: { field } })
 }
 
+/** Those of the texts that have one of these names, in the order of the names. */
+export function picked(texts: Readonly<Record<string, string>>, names: readonly string[] = []): Record<string, string> {
+  return Object.fromEntries(
+    names.flatMap((name) => (Object.hasOwn(texts, name) ? [[name, texts[name] as string]] : [])),
+  )
+}
+
 /** Any object but a list. */
 export function isObject(given: unknown): given is object {
   return typeof given === 'object' && given !== null && !Array.isArray(given)

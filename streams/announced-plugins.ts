@@ -228,7 +228,11 @@ function identified(door: Door, announcement: Announcement, connection: Connecti
 }
 
 /** Registers it as soon as its name can be had. */
-function named(door: Door, announcement: Announcement, identity: PluginIdentity): Observable<AnnouncementVerdict> {
+function named(
+  door: Door,
+  announcement: Announcement,
+  identity: Partial<PluginIdentity>,
+): Observable<AnnouncementVerdict> {
   const { socketPath, names } = door
   const { name } = announcement
   const taken$ = changesOf(name, names).pipe(
@@ -243,7 +247,11 @@ function named(door: Door, announcement: Announcement, identity: PluginIdentity)
   return concat(leave(door, 'another driver was announced in its place', [refOf(door, announcement)]), taken$)
 }
 
-function registered(door: Door, announcement: Announcement, identity: PluginIdentity): Observable<AnnouncementVerdict> {
+function registered(
+  door: Door,
+  announcement: Announcement,
+  identity: Partial<PluginIdentity>,
+): Observable<AnnouncementVerdict> {
   const { socketPath, names, holdings, ports } = door
   const ref = refOf(door, announcement)
   const connection = { socketPath: announcement.endpoint }

@@ -7,6 +7,8 @@ import {
   filter,
   from,
   map,
+  merge,
+  NEVER,
   of,
   pairwise,
   race,
@@ -22,7 +24,7 @@ import {
   type Observable,
   type ObservableInput,
 } from 'rxjs'
-import { firstLookAgainMs, lookAgainFactor, lostCallTries, type Timing } from '../lib/defaults.js'
+import { firstLookAgainMs, lookAgainFactor, lostCallTries, toldLookMs, type Timing } from '../lib/defaults.js'
 import { messageOf } from '../lib/errors.js'
 import type { HealthReason } from '../lib/plugin/health.js'
 import type { LinkState, ProbeAnswer } from '../lib/plugin/kind.js'
@@ -44,7 +46,8 @@ type ConnectionTiming = Pick<Timing, 'heartbeatMs' | 'unhealthyBeatMs' | 'probeT
  * What is seen at a socket's path flows in; what is known of the server behind it flows out, whenever that changes.
  *
  * A new identity means a new server: a new channel, and everything about it is learned anew. A missing or refused socket is hard
- * evidence and counts at once. A lost connection is no death: it is looked into now, and the answer decides. What can be chance is
+ * evidence and counts at once. A lost connection is no death: it is looked into now, and the answer decides; so is what the plugin tells
+ * by itself, where it can. What can be chance is
  * repeated at once: of probes that time out two in a row count, since the first may have been this process standing still; of calls
  * that are lost `lostCallTries`, since a server may close idle connections faster than it is asked.
  */
@@ -78,7 +81,7 @@ function served(ports: ConnectionPorts, timing: ConnectionTiming): Observable<Co
   )
 }
 
-/** The looks at one server: a beat, and one more whenever the connection is lost. */
+/** The looks at one server: a beat, and one more whenever the connection is lost, or the plugin tells that it has changed. */
 function looks(
   connection: Connection,
   { dial }: ConnectionPorts,
@@ -100,11 +103,35 @@ function looks(
       failures === 0
         ? timing.heartbeatMs
         : Math.min(Math.round(firstLookAgainMs * lookAgainFactor ** (failures - 1)), timing.unhealthyBeatMs)
-    return poll(lookAndCount, { ask$: lost$, pauseMs }).pipe(
+    return poll(lookAndCount, { ask$: merge(lost$, told(connection, link$, timing)), pauseMs }).pipe(
       withLatestFrom(epoch$),
       map(([verdict, epoch]) => ({ ...verdict, epoch, connection })),
     )
   })
+}
+
+/**
+ * What a plugin tells by itself, over each connection anew. It only asks for a look, which says what is: a look under way may have seen
+ * the time before it. A telling that is cut short asks for one too, and is begun again after a pause.
+ */
+function told(
+  { watch }: Connection,
+  link$: Observable<LinkState>,
+  { unhealthyBeatMs }: Pick<ConnectionTiming, 'unhealthyBeatMs'>,
+): Observable<unknown> {
+  if (!watch) return NEVER
+  const watched$ = defer(watch).pipe(
+    retrySaying(
+      () => undefined,
+      () => unhealthyBeatMs,
+    ),
+  )
+  return link$.pipe(
+    map((link) => link === 'connected'),
+    distinctUntilChanged(),
+    switchMap((connected) => (connected ? watched$ : EMPTY)),
+    throttleTime(toldLookMs, undefined, { leading: true, trailing: true }),
+  )
 }
 
 type Verdict = Omit<ConnectionState, 'epoch' | 'connection'>
@@ -170,7 +197,8 @@ function judged(answer: ProbeAnswer | { kind: 'timeout' }, probeTimeoutMs: numbe
     case 'failed':
       return unhealthy('probe-failed', answer.description, true)
     case 'not-served':
-      return unhealthy('not-csi', answer.description)
+    case 'not-csi':
+      return unhealthy(answer.kind, answer.description)
     case 'timeout':
       return unhealthy('probe-timeout', `it accepts connections, and did not answer two probes of ${probeTimeoutMs} ms`)
     case 'unreachable':

@@ -24,14 +24,15 @@ import {
 } from 'rxjs'
 import { now } from '../lib/clock.js'
 import { csiKind } from '../lib/csi/kind.js'
+import { grpcKind } from '../lib/grpc/kind.js'
 import { problemCount } from '../lib/defaults.js'
 import { invalidOption, PlugstreamError } from '../lib/errors.js'
 import { hostSettings, type HostSettings } from '../lib/host/settings.js'
 import { makeHostDirectory, storeFile } from '../lib/host/state-dir.js'
-import { checkFields, takeOptions } from '../lib/options.js'
+import { checkFields, picked, takeOptions } from '../lib/options.js'
 import { dial } from '../lib/plugin/dial.js'
 import type { HealthEvent } from '../lib/plugin/health.js'
-import type { PluginTaskConfig } from '../lib/plugin/kind.js'
+import type { ChannelOptions, PluginKind, PluginTaskConfig } from '../lib/plugin/kind.js'
 import type { NodeSnapshot } from '../lib/plugin/node-snapshot.js'
 import {
   instanceKey,
@@ -96,7 +97,7 @@ import type { ConnectionState, ConnectionTarget, PluginInstance, TaskState } fro
  * host.health$.subscribe((h) => console.log(h.plugin.name, h.healthy, h.reason))
  */
 export async function openHost(init: HostInit): Promise<PluginHost> {
-  const settings = hostSettings(init, ({ rpcTimeoutMs }) => [csiKind({ rpcTimeoutMs })])
+  const settings = hostSettings(init, ({ rpcTimeoutMs }) => [csiKind({ rpcTimeoutMs }), grpcKind()])
   checkFields(init, hostFields)
   const { task$ } = init
   if (!isObservable(task$) && typeof task$ !== 'function')
@@ -213,15 +214,17 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     const ended = (): Observable<unknown> => taskState(plugin).pipe(filter(hasEnded), defaultIfEmpty(undefined))
     return (signal) => firstValue(ended(), `waiting for the process of ${nameOf(plugin)} to be gone`, { signal })
   }
+  const kindFor = (type: PluginType): PluginKind | undefined => kinds.find(({ types }) => types.includes(type))
   const connection = shareByKey(
-    ({ socketPath, run }: ConnectionTarget) => JSON.stringify([socketPath, run]),
-    ({ type, socketPath }) =>
+    ({ type, socketPath, run, options = {} }: ConnectionTarget) =>
+      JSON.stringify([kindFor(type)?.kind, socketPath, run, options]),
+    ({ type, socketPath, options = {} }) =>
       connectionStates(
         listen<SocketSight>((listener) => watchSocket(socketPath, listener)),
         {
           connect: () =>
             openConnection(
-              () => clients.kindOf(type).open(socketPath),
+              () => clients.kindOf(type).open(socketPath, options),
               (work, end) => unfinished.add(work, end),
             ),
           dial: () => abortable((signal) => dial(socketPath, signal)),
@@ -230,7 +233,10 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
       ),
   )
   const apply = (change: RegistryChange): Observable<RegistryEvent | undefined> => defer(() => registry.apply(change))
-  const instance$ = connectable(pluginInstances(registry.watch$, { taskState, connection, apply }, timing))
+  const channelOptions = ({ type, options }: PluginInfo): ChannelOptions =>
+    picked(options, kindFor(type)?.channelOptions)
+  const instancePorts = { taskState, connection, channelOptions, apply }
+  const instance$ = connectable(pluginInstances(registry.watch$, instancePorts, timing))
   const health = presentState(healthEvents(instance$, { now }), keyOfEvent, isFinal)
   const fingerprint = presentState(fingerprints(instance$, { now, outdated$ }, timing), keyOfEvent, isFinal)
   const reached = presentState(

@@ -94,8 +94,13 @@ export type { TaskLook, TaskSight } from '../lib/task/task-sight.js'
 
 // Plugin kinds.
 export { csiKind, type CsiKind } from '../lib/csi/kind.js'
+export { grpcKind, type GrpcKind } from '../lib/grpc/kind.js'
+export type { GrpcChannel } from '../lib/grpc/channel.js'
+export type { GrpcClient, GrpcClientClass } from '../lib/grpc/client.js'
+export type { GrpcPluginConfig } from '../lib/grpc/settings.js'
 export { parseCsiPlugin } from '../lib/csi/csi-plugin.js'
 export type {
+  ChannelOptions,
   LinkState,
   PluginChannel,
   PluginGone,

@@ -22,7 +22,7 @@ import {
 } from 'rxjs'
 import type { Timing } from '../lib/defaults.js'
 import { messageOf } from '../lib/errors.js'
-import type { PluginIdentity } from '../lib/plugin/kind.js'
+import type { ChannelOptions, PluginIdentity } from '../lib/plugin/kind.js'
 import { instanceKey, refOf, type PluginInfo, type RegistryChange, type RegistryEvent } from '../lib/plugin/plugin.js'
 import { identified } from './operators/identified.js'
 import { retrySaying } from './operators/retry-saying.js'
@@ -33,6 +33,8 @@ export interface InstancePorts {
   taskState: (plugin: PluginInfo) => Observable<TaskState>
   /** What is known of the server behind a socket; present state first. Shared by all who ask for one target. */
   connection: (target: ConnectionTarget) => Observable<ConnectionState>
+  /** What of an instance its channel has to be told, as in `ConnectionTarget.options`. Default: nothing. */
+  channelOptions?: (plugin: PluginInfo) => ChannelOptions
   /** Changes the registry; answers when saved. */
   apply: (change: RegistryChange) => ObservableInput<unknown>
 }
@@ -89,23 +91,26 @@ function instanceOf(
     filter((event) => !isGone(event)),
     map((event) => event.plugin),
   )
-  const socketPath$ = plugin$.pipe(
-    map((plugin) => plugin.connection.socketPath),
-    distinctUntilChanged(),
+  const place$ = plugin$.pipe(
+    map((plugin): Place => {
+      const options = ports.channelOptions?.(plugin)
+      return { socketPath: plugin.connection.socketPath, ...(options && { options }) }
+    }),
+    distinctUntilChanged(isSamePlace),
   )
   const task$ = plugin$.pipe(
     distinctUntilChanged((a, b) => a.options.taskName === b.options.taskName),
     switchMap((plugin) => ports.taskState(plugin)),
     distinctUntilChanged((a, b) => a.run === b.run && (a.phase === 'exited') === (b.phase === 'exited')),
   )
-  const state$ = combineLatest([socketPath$, task$]).pipe(
+  const state$ = combineLatest([place$, task$]).pipe(
     startWith(undefined),
     pairwise(),
     switchMap(([before, target]) => {
       if (target === undefined) return EMPTY
-      const [socketPath, task] = target
+      const [place, task] = target
       if (task.phase === 'exited') return of(exited(task))
-      const state$ = defer(() => ports.connection({ type: first.plugin.type, socketPath, run: task.run })).pipe(
+      const state$ = defer(() => ports.connection({ type: first.plugin.type, ...place, run: task.run })).pipe(
         retrySaying(broken, () => unhealthyBeatMs), // an instance is not to be given up for it
       )
       // What was known is known of another server; after an exit that has been said already.
@@ -117,6 +122,13 @@ function instanceOf(
     share({ connector: () => new ReplaySubject<ConnectionState>(1) }),
   )
   return { ref, restored: first.restored, plugin$, state$, gone$ }
+}
+
+type Place = Pick<ConnectionTarget, 'socketPath' | 'options'>
+
+/** Options are picked in one fixed order, so that their text tells whether they are the same. */
+function isSamePlace(a: Place, b: Place): boolean {
+  return JSON.stringify([a.socketPath, a.options]) === JSON.stringify([b.socketPath, b.options])
 }
 
 function isGone(event: RegistryEvent): boolean {

@@ -27,7 +27,7 @@ import { defaultTiming, firstLookAgainMs, lookAgainFactor, type Timing } from '.
 import { messageOf } from '../lib/errors.js'
 import type { HealthEvent, HealthReason } from '../lib/plugin/health.js'
 import { Holdings } from '../lib/plugin/holdings.js'
-import type { PluginIdentity, PluginTaskConfig } from '../lib/plugin/kind.js'
+import type { ChannelOptions, PluginIdentity, PluginTaskConfig } from '../lib/plugin/kind.js'
 import { instanceKey, refOf, type PluginRef, type RegistryChange, type RegistryEvent } from '../lib/plugin/plugin.js'
 import {
   findingOfEnd,
@@ -49,8 +49,10 @@ import type { ConnectionState, ConnectionTarget } from './values.js'
 export interface SupervisedPlugin {
   /** What is registered, in order, once the plugin is ready. */
   refs: readonly PluginRef[]
-  config: Pick<PluginTaskConfig, 'healthTimeoutMs' | 'initTimeoutMs'>
+  config: Pick<PluginTaskConfig, 'healthTimeoutMs' | 'initTimeoutMs' | 'identity'>
   socketPath: string
+  /** See `ConnectionTarget.options`. Default: nothing. */
+  channelOptions?: ChannelOptions
   /** The options it is registered with. */
   options: Readonly<Record<string, string>>
 }
@@ -159,8 +161,8 @@ function run(
 ): Observable<TaskFinding> {
   const [first] = plugin.refs
   if (!first) return EMPTY
-  const { config, socketPath } = plugin
-  const target = { type: first.type, socketPath, run: ports.run(task) }
+  const { config, socketPath, channelOptions: options } = plugin
+  const target = { type: first.type, socketPath, run: ports.run(task), ...(options && { options }) }
   const before = new Set(ports.owned(task).map(instanceKey))
   const late: OperatorFunction<Look, TaskFinding> = (look$) =>
     look$.pipe(
@@ -199,12 +201,12 @@ function run(
 interface Look {
   reason: HealthReason
   description: string
-  identity?: PluginIdentity
+  identity?: Partial<PluginIdentity>
 }
 
 const nothingSeen: Look = { reason: 'unknown', description: 'nothing is known of its socket yet' }
 
-function isIdentified(look: Look): look is Look & { identity: PluginIdentity } {
+function isIdentified(look: Look): look is Look & { identity: Partial<PluginIdentity> } {
   return look.identity !== undefined
 }
 
@@ -237,8 +239,8 @@ function broken(failure: unknown): ConnectionState {
 
 /** All of them or none: where one is refused, those before it are taken back, except what was registered `before` this run. */
 function register(
-  { refs, socketPath, options }: SupervisedPlugin,
-  identity: PluginIdentity,
+  { refs, socketPath, options, config }: SupervisedPlugin,
+  identity: Partial<PluginIdentity>,
   before: ReadonlySet<string>,
   holdings: Holdings,
   ports: SupervisionPorts,
@@ -247,7 +249,7 @@ function register(
   const registrations = refs.map((ref) =>
     defer(() => {
       holdings.hold(ref)
-      const plugin = { ...refOf(ref), ...identity, connection: { socketPath }, options }
+      const plugin = { ...refOf(ref), ...config.identity, ...identity, connection: { socketPath }, options }
       return applied({ kind: 'register', plugin }, ports)
     }).pipe(
       tap(() => before.has(instanceKey(ref)) || added.push(ref)),

@@ -1,7 +1,7 @@
 import type { Observable, ObservableInput } from 'rxjs'
 import type { PluginFacts } from '../lib/plugin/fingerprint.js'
 import type { HealthReason } from '../lib/plugin/health.js'
-import type { LinkState, PluginChannel, PluginIdentity, ProbeAnswer } from '../lib/plugin/kind.js'
+import type { ChannelOptions, LinkState, PluginChannel, PluginIdentity, ProbeAnswer } from '../lib/plugin/kind.js'
 import type { PluginInfo, PluginRef, PluginType, RegistryEvent } from '../lib/plugin/plugin.js'
 
 /**
@@ -23,7 +23,9 @@ export interface Connection {
   /** How many calls other than probes were answered so far. */
   answered(): number
   probe(): ObservableInput<ProbeAnswer>
-  identify(): ObservableInput<PluginIdentity>
+  /** See `PluginChannel.watch`. Absent: the plugin cannot tell. */
+  watch?: () => ObservableInput<unknown>
+  identify(): ObservableInput<Partial<PluginIdentity>>
   fingerprint(type: PluginType): ObservableInput<PluginFacts>
   channel: PluginChannel
 }
@@ -46,6 +48,8 @@ export interface ConnectionTarget {
   type: PluginType
   socketPath: string
   run: number
+  /** What the kind has to be told of its registration, see `PluginKind.channelOptions`. Default: nothing. */
+  options?: ChannelOptions
 }
 
 /** A registered instance, as a value with its own streams. */

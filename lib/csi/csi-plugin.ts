@@ -1,12 +1,9 @@
-import { posix } from 'node:path'
 import * as defaults from '../defaults.js'
 import { invalidOption } from '../errors.js'
 import { strangeField } from '../options.js'
+import { isTimeout, pluginIdAt, taskPathAt, timeoutAt } from '../plugin-settings.js'
 import type { CsiPluginConfig } from '../task/task.js'
 import { parseDuration } from './duration.js'
-
-/** The longest a timer of Node can wait; about 25 days. */
-const longestTimeoutMs = 2 ** 31 - 1
 
 const types = ['controller', 'node', 'monolith'] as const
 
@@ -39,10 +36,10 @@ export function parseCsiPlugin(block: unknown, at = 'csiPlugin'): CsiPluginConfi
   const found = fieldsOf(block, at)
   const { mountDir, stagePublishBaseDir, healthTimeoutMs, initTimeoutMs } = found
   const config: CsiPluginConfig = {
-    id: idOf(found.id ?? missing('id', at)),
+    id: read(pluginIdAt, found.id ?? missing('id', at)),
     type: typeOf(found.type ?? missing('type', at)),
-    ...(mountDir && { mountDir: dirOf(mountDir) }),
-    ...(stagePublishBaseDir && { stagePublishBaseDir: dirOf(stagePublishBaseDir) }),
+    ...(mountDir && { mountDir: read(taskPathAt, mountDir) }),
+    ...(stagePublishBaseDir && { stagePublishBaseDir: read(taskPathAt, stagePublishBaseDir) }),
     ...(healthTimeoutMs && { healthTimeoutMs: timeoutOf(healthTimeoutMs) }),
     ...(initTimeoutMs && { initTimeoutMs: timeoutOf(initTimeoutMs) }),
   }
@@ -69,15 +66,12 @@ function fieldsOf(block: object, at: string): Partial<Record<keyof CsiPluginConf
   return fields
 }
 
-function missing(name: string, at: string): Found {
-  return { field: `${at}.${name}`, name, value: undefined }
+function read<T>(reader: (field: string, value: unknown) => T, { field, value }: Found): T {
+  return reader(field, value)
 }
 
-/** Any text at all: whoever makes paths or keys of it escapes it. Broken characters would all be stored as the same one. */
-function idOf({ field, value }: Found): string {
-  if (typeof value !== 'string' || value === '' || value.includes('\0') || Buffer.from(value).toString() !== value)
-    throw invalidOption(field, value, 'a text that is not empty, without NUL and without half characters')
-  return value
+function missing(name: string, at: string): Found {
+  return { field: `${at}.${name}`, name, value: undefined }
 }
 
 function typeOf({ field, value }: Found): CsiPluginConfig['type'] {
@@ -86,23 +80,9 @@ function typeOf({ field, value }: Found): CsiPluginConfig['type'] {
   return type
 }
 
-function dirOf({ field, value }: Found): string {
-  const allowed = 'an absolute path below /, without .. in it'
-  if (typeof value !== 'string' || !value.startsWith('/') || value.includes('\0'))
-    throw invalidOption(field, value, allowed)
-  if (value.split('/').includes('..')) throw invalidOption(field, value, allowed)
-  const path = posix.normalize(value).replace(/\/$/, '')
-  if (path === '') throw invalidOption(field, value, allowed)
-  return path
-}
-
 function timeoutOf({ field, name, value }: Found): number {
-  const isOurs = name.endsWith('Ms')
-  const timeoutMs = isOurs ? value : typeof value === 'string' ? parseDuration(value) : undefined
-  if (typeof timeoutMs === 'number' && timeoutMs >= 1 && timeoutMs <= longestTimeoutMs) return timeoutMs
-  throw invalidOption(
-    field,
-    value,
-    isOurs ? `a number of ms from 1 to ${longestTimeoutMs}` : 'a duration, as 30s or 1m30s',
-  )
+  if (name.endsWith('Ms')) return timeoutAt(field, value)
+  const timeoutMs = typeof value === 'string' ? parseDuration(value) : undefined
+  if (isTimeout(timeoutMs)) return timeoutMs
+  throw invalidOption(field, value, 'a duration, as 30s or 1m30s')
 }

@@ -27,7 +27,7 @@ async function askForName(call: CsiCall, signal: AbortSignal): Promise<ProbeAnsw
     return { kind: 'ready' }
   } catch (error) {
     if (grpcCodeOf(error) !== 'UNIMPLEMENTED') return meaningOf(error)
-    return { kind: 'not-served', description: 'it serves gRPC, but not CSI version 1' }
+    return { kind: 'not-csi', description: 'it serves gRPC, but not CSI version 1' }
   }
 }
 
@@ -37,5 +37,5 @@ function meaningOf(error: unknown): ProbeAnswer {
   if (code === 'ERR_CLOSED') return { kind: 'unreachable', description }
   if (code !== 'ERR_CSI_RPC') throw error
   if (!details['connectionLost']) return { kind: 'failed', description }
-  return { kind: speaksNoHttp2(description) ? 'not-served' : 'unreachable', description }
+  return { kind: speaksNoHttp2(description) ? 'not-csi' : 'unreachable', description }
 }

@@ -16,7 +16,7 @@ export interface HostOptions {
    * missing. Default: none.
    */
   registrationDirectory?: string | undefined
-  /** Kinds of plugins besides CSI. Default: none. */
+  /** Kinds of plugins besides CSI and gRPC. Default: none. */
   kinds?: readonly PluginKind[] | undefined
   /** Default of each: `defaultTiming`. */
   timing?: { readonly [Name in keyof Timing]?: Timing[Name] | undefined } | undefined
@@ -80,9 +80,18 @@ function checkKinds(given: unknown): void {
   given.forEach((one: unknown, at) => {
     const field = `kinds[${at}]`
     if (!isObject(one)) throw invalidOption(field, one, 'a plugin kind: an object')
-    const { kind, types, configure, open, client } = one as Partial<Record<keyof PluginKind, unknown>>
+    const {
+      kind,
+      types,
+      configure,
+      open,
+      client,
+      channelOptions = [],
+    } = one as Partial<Record<keyof PluginKind, unknown>>
     if (!isText(kind)) throw invalidOption(`${field}.kind`, kind, 'a text that is not empty')
     if (!Array.isArray(types) || !types.every(isText)) throw invalidOption(`${field}.types`, types, 'a list of texts')
+    if (!Array.isArray(channelOptions) || !channelOptions.every(isText))
+      throw invalidOption(`${field}.channelOptions`, channelOptions, 'a list of texts')
     for (const [name, method] of Object.entries({ configure, open, ...(client !== undefined && { client }) }))
       if (typeof method !== 'function') throw invalidOption(`${field}.${name}`, method, 'a function')
   })

@@ -12,7 +12,8 @@ export type HealthReason =
   | 'socket-refused' // a socket that nobody listens on
   | 'not-a-socket'
   | 'access-denied'
-  | 'not-csi' // it speaks, but not this protocol
+  | 'not-csi' // it speaks, but not CSI
+  | 'not-served' // the same for plugins of another kind: not their protocol
   | 'socket-replaced' // another server is on the path; it has not answered yet
   | 'task-exited'
   | 'stopping'

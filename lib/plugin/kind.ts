@@ -16,8 +16,13 @@ export interface PluginKind {
    * @throws ERR_OPTION_INVALID naming the field.
    */
   configure(task: PluginTask): PluginTaskConfig
-  /** Opens a channel to one socket. Nothing is dialled before the first call. */
-  open(socketPath: string): PluginChannel
+  /**
+   * The names of those options of a registration that `open` has to be told: what a channel is asked depends on them. Where one of them
+   * changes, there is a new channel. Default: none.
+   */
+  readonly channelOptions?: readonly string[]
+  /** Opens a channel to one socket. Nothing is dialled before the first call. `options` are those that `channelOptions` names, where there. */
+  open(socketPath: string, options: ChannelOptions): PluginChannel
   /**
    * A client over whatever channel `pick` gives at each call (`host.client`, and the default of `registry.dispense`). One and the same
    * channel stands for one and the same server; `gone` tells when the process behind one is no more, and `closing` when `pick` will give
@@ -25,6 +30,9 @@ export interface PluginKind {
    */
   client?(pick: () => PluginChannel, gone?: PluginGone, closing?: AbortSignal): unknown
 }
+
+/** What a channel is told of the registration that it is opened for. */
+export type ChannelOptions = Readonly<Record<string, string>>
 
 /**
  * Resolves once the process behind a channel that was picked before is gone, so that nothing it was asked to do is still under way. Where
@@ -44,8 +52,12 @@ export interface PluginTaskConfig {
   socketName: string
   /** Where the task sees the directory of its socket. */
   mountDir: string
-  /** Where the task sees the volume directory. */
-  volumeDir: string
+  /** Where the task sees the volume directory. Absent: its plugins have no volumes, and no mount of theirs has to be seen by the host. */
+  volumeDir?: string
+  /** Options it is registered with, besides those that every plugin of a task has. Default: none. */
+  options?: Readonly<Record<string, string>>
+  /** What is known of the plugin beforehand; what it says of itself goes before that. Default: nothing. */
+  identity?: Partial<PluginIdentity>
   /** The variable that tells the task its endpoint, as in `CSI_ENDPOINT`; absent: none. */
   endpointVariable?: string
 }
@@ -59,6 +71,7 @@ export type ProbeAnswer =
   | { kind: 'not-ready'; description: string } // still initialising
   | { kind: 'failed'; description: string } // answered with an error
   | { kind: 'not-served'; description: string } // speaks, but not this kind's protocol
+  | { kind: 'not-csi'; description: string } // the same, where that is CSI
   | { kind: 'unreachable'; description: string } // no connection could be had, or it was lost on the way
 
 /** Who a plugin says it is. */
@@ -74,8 +87,18 @@ export interface PluginChannel {
   /** How many calls other than probes were answered so far: a busy plugin that misses a probe is alive all the same. */
   readonly answered: number
   probe(signal: AbortSignal): Promise<ProbeAnswer>
-  /** @throws ERR_CSI_UNSUPPORTED where the server does not know the question: it is no plugin of this kind. */
-  identify(signal: AbortSignal): Promise<PluginIdentity>
+  /**
+   * Where a plugin can tell by itself that it has changed: each value, whatever it is, says that it is time for a probe. It ends where
+   * this server does not tell, and throws where its telling was cut short. Asked for over each new connection; the beat of the probes
+   * goes on beside it.
+   */
+  watch?(signal: AbortSignal): AsyncIterable<unknown>
+  /**
+   * Who the plugin says it is; of what it does not say, the registration is believed.
+   *
+   * @throws ERR_CSI_UNSUPPORTED where the server does not know the question: it is no plugin of this kind.
+   */
+  identify(signal: AbortSignal): Promise<Partial<PluginIdentity>>
   fingerprint(type: PluginType, signal: AbortSignal): Promise<PluginFacts>
   /** Resolves when the connection is gone. Calls in flight may finish. Idempotent. */
   close(): Promise<void>

@@ -31,11 +31,12 @@ export async function prepareTask({ stateDir, task, plugin, dial }: TaskPreparat
   if (!plugin) return { socketPath: '', env: {}, mounts: [] }
   const { config } = plugin
   const { volumeRoot, socketDirectory, socketPath } = taskPaths(stateDir, plugin.kind, config, task)
+  const { volumeDir } = config
   const seenSocketPath = task.isolation === 'none' ? socketPath : `${config.mountDir}/${config.socketName}`
   if (Buffer.byteLength(seenSocketPath) > socketPathLimitBytes) {
     throw socketPathTooLong(seenSocketPath, 'use a shorter mountDir')
   }
-  await makePrivateDirectory(stateDir, volumeRoot)
+  if (volumeDir !== undefined) await makePrivateDirectory(stateDir, volumeRoot)
   await makePrivateDirectory(stateDir, socketDirectory)
   await removeStaleSocket(socketPath, dial)
   const variable = config.endpointVariable
@@ -43,11 +44,10 @@ export async function prepareTask({ stateDir, task, plugin, dial }: TaskPreparat
   return {
     socketPath,
     env: setByTask ? {} : { [variable]: `unix://${seenSocketPath}` },
-    mounts: [
-      shared(socketDirectory, config.mountDir),
-      shared(volumeRoot, config.volumeDir),
-      { hostPath: '/dev', taskPath: '/dev', readonly: false, propagation: 'private' },
-    ],
+    mounts:
+      volumeDir === undefined
+        ? [own(socketDirectory, config.mountDir)]
+        : [shared(socketDirectory, config.mountDir), shared(volumeRoot, volumeDir), own('/dev', '/dev')],
   }
 }
 
@@ -103,6 +103,10 @@ function taken(socketPath: string, why: string, retryable = false): PlugstreamEr
 
 async function removeIfEmpty(directory: string): Promise<void> {
   await rmdir(directory).catch(unless('ENOENT', 'ENOTEMPTY', 'EEXIST', 'EBUSY'))
+}
+
+function own(hostPath: string, taskPath: string): TaskMount {
+  return { hostPath, taskPath, readonly: false, propagation: 'private' }
 }
 
 function shared(hostPath: string, taskPath: string): TaskMount {

@@ -66,8 +66,8 @@ export function socketPathFor(
 }
 
 /**
- * The options a task's plugin is registered with: the volume root as the host and as the task sees it, and the task's name. A task
- * without isolation sees the host's path.
+ * The options a task's plugin is registered with: its own, the task's name, and where it has volumes, their root as the host and as the
+ * task sees it. A task without isolation sees the host's path.
  *
  * @throws ERR_SOCKET_PATH as `taskPaths` does.
  */
@@ -78,8 +78,10 @@ export function taskOptions(
   task: PluginTask,
 ): Readonly<Record<string, string>> {
   const { volumeRoot } = taskPaths(stateDir, kind, config, task)
-  const containerMountPoint = task.isolation === 'none' ? volumeRoot : config.volumeDir
-  return { mountPoint: volumeRoot, containerMountPoint, taskName: task.taskName }
+  const { options, volumeDir } = config
+  const named = { ...options, taskName: task.taskName }
+  if (volumeDir === undefined) return named
+  return { ...named, mountPoint: volumeRoot, containerMountPoint: task.isolation === 'none' ? volumeRoot : volumeDir }
 }
 
 /** What can be done about it goes last in the message. */

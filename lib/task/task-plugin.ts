@@ -1,5 +1,6 @@
 import { invalidOption } from '../errors.js'
-import type { PluginKind, PluginTaskConfig } from '../plugin/kind.js'
+import { picked } from '../options.js'
+import type { ChannelOptions, PluginKind, PluginTaskConfig } from '../plugin/kind.js'
 import type { PluginRef } from '../plugin/plugin.js'
 import type { PluginTask, TaskEvent } from './task.js'
 import { taskOptions, taskPaths } from './task-paths.js'
@@ -13,6 +14,8 @@ export interface TaskPlugin {
   socketPath: string
   /** The options it is registered with. */
   options: Readonly<Record<string, string>>
+  /** Those of them that its channel has to be told. */
+  channelOptions: ChannelOptions
 }
 
 /**
@@ -27,12 +30,14 @@ export function taskPlugin(kinds: readonly PluginKind[], stateDir: string, task:
   const kind = kinds.find((one) => one.kind === name)
   if (!kind) throw invalidOption('task.plugin.kind', name, `one of ${kinds.map((one) => one.kind).join(', ')}`)
   const config = kind.configure(task)
+  const options = taskOptions(stateDir, kind.kind, config, task)
   return {
     kind,
     config,
     refs: config.types.map((type) => ({ type, name: config.id, allocId: task.allocId })),
     socketPath: taskPaths(stateDir, kind.kind, config, task).socketPath,
-    options: taskOptions(stateDir, kind.kind, config, task),
+    options,
+    channelOptions: picked(options, kind.channelOptions),
   }
 }
 

@@ -87,8 +87,14 @@ export function identified({
           take(1),
           timeout({ first: probeTimeoutMs, with: () => throwError(() => mute(probeTimeoutMs)) }),
           retryLostCall(),
-          switchMap((identity) =>
-            now$.pipe(map((plugin) => (isSame(identity, plugin) ? passed(state) : told(state, identity)))),
+          switchMap((said) =>
+            now$.pipe(
+              map((plugin) => {
+                const { provider = plugin.provider, version = plugin.version } = said
+                const identity = { provider, version }
+                return isSame(identity, plugin) ? passed(state) : told(state, identity)
+              }),
+            ),
           ),
           retrySaying(
             (failure) => of(unlike(state, reasonOfUnidentified(failure), messageOf(failure))),

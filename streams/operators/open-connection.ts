@@ -2,6 +2,7 @@ import { Observable } from 'rxjs'
 import type { PluginChannel } from '../../lib/plugin/kind.js'
 import type { Connection } from '../values.js'
 import { abortable } from './abortable.js'
+import { eachOf } from './each-of.js'
 import { listen } from './listen.js'
 
 /**
@@ -14,11 +15,13 @@ export function openConnection(
 ): Observable<Connection> {
   return new Observable((subscriber) => {
     const channel = open()
+    const watch = channel.watch?.bind(channel)
     subscriber.next({
       channel,
       link$: listen((listener) => channel.onLink(listener)),
       answered: () => channel.answered,
       probe: () => abortable((signal) => channel.probe(signal)),
+      ...(watch && { watch: () => eachOf(watch) }),
       identify: () => abortable((signal) => channel.identify(signal)),
       fingerprint: (type) => abortable((signal) => channel.fingerprint(type, signal)),
     })

@@ -115,12 +115,11 @@ export const rules: readonly Rule[] = [
         : undefined,
   },
   rule(
-    'an example imports the package by its name, rxjs and Node',
+    'an example imports the package by its name, rxjs, gRPC and Node',
     ({ from, to }) =>
       from.startsWith('examples/') &&
       !to.startsWith('node:') &&
       !to.startsWith('examples/') &&
-      to !== 'rxjs' &&
-      to !== 'plugstream',
+      !['rxjs', 'plugstream', '@grpc/grpc-js', '@grpc/proto-loader'].includes(to),
   ),
 ]

@@ -86,6 +86,11 @@ describe('examples', function () {
       /started b7c1 ebs before us\nexited b7c1 ebs code 2, comes back\nprestart b7c1 ebs \nstarted b7c1 ebs \n/,
       /exited b7c1 ebs code null\nstopped/,
     ],
+    'grpc-plugin': [
+      /clock ready/,
+      /clock 1\.0\.0 says "?20\d\d-/,
+      /clock not-ready \(the server is NOT_SERVING\)\nclock ready/,
+    ],
     watch: [/the whole: first; 0 missed/, /registered second/, /the whole: .*; 3 missed/],
   }
   for (const [example, patterns] of Object.entries(told)) {

@@ -13,7 +13,7 @@ const sources = fileURLToPath(new URL('.', import.meta.url))
 const packages = ['./programs/...', 'github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity']
 const buildTimeoutMs = 600_000
 
-/** Where the programs in Go are, each under its name: `csi-sanity`, `mock-driver`, `sidecar`. Builds them where they are not there yet. */
+/** Where the programs in Go are, each under its name: `csi-sanity`, `health-server`, `mock-driver`, `sidecar`. Builds them where they are not there yet. */
 export function tools(): Promise<string> {
   return (built ??= build())
 }

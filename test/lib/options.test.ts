@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { PlugstreamError } from '../../lib/errors.js'
-import { checkSignal, copied, fieldsOf, takeOptions, type FieldRules } from '../../lib/options.js'
+import { checkSignal, copied, fieldsOf, takeOptions, type FieldRules, picked } from '../../lib/options.js'
 
 interface Options {
   signal?: AbortSignal
@@ -61,6 +61,16 @@ describe('options', () => {
     expect(takeOptions('options', { timeout: undefined }, fields)).to.have.property('timeout')
     expect(takeOptions('options', { more: 1 }, fields, { also: ['more'] })).to.have.property('more')
     expect(takeOptions('options', new More(), fields)).to.have.property('more')
+  })
+})
+
+describe('what is picked', () => {
+  it('are the texts with one of the names, in the order of the names, and nothing that was inherited', () => {
+    expect(Object.entries(picked({ c: '3', a: '1', b: '' }, ['a', 'b', 'toString', 'd']))).to.deep.equal([
+      ['a', '1'],
+      ['b', ''],
+    ])
+    expect(picked({ a: '1' })).to.deep.equal({})
   })
 })
 

@@ -33,7 +33,8 @@ const probes = {
   r: { kind: 'ready' },
   n: { kind: 'not-ready', description: 'warming up' },
   f: { kind: 'failed', description: 'no credentials' },
-  s: { kind: 'not-served', description: 'no CSI' },
+  s: { kind: 'not-served', description: 'no health service' },
+  k: { kind: 'not-csi', description: 'no CSI' },
   u: { kind: 'unreachable', description: 'dropped' },
 } satisfies Record<string, ProbeAnswer>
 const dialled: Observable<DialAnswer> = lasting({ kind: 'connected' })
@@ -166,7 +167,8 @@ describe('connectionStates', () => {
       [probes.r, { healthy: true, reason: 'ready', answers: true }],
       [probes.n, { healthy: false, reason: 'not-ready', answers: true, description: 'warming up' }],
       [probes.f, { healthy: false, reason: 'probe-failed', answers: true, description: 'no credentials' }],
-      [probes.s, { healthy: false, reason: 'not-csi', answers: false, description: 'no CSI' }],
+      [probes.s, { healthy: false, reason: 'not-served', answers: false, description: 'no health service' }],
+      [probes.k, { healthy: false, reason: 'not-csi', answers: false, description: 'no CSI' }],
       [probes.u, { healthy: false, reason: 'disconnected', answers: false, description: 'dropped' }],
     ]
     for (const [answer, verdict] of verdicts) {
@@ -388,6 +390,119 @@ describe('connectionStates', () => {
         expectObservable(healthy$.pipe(distinctUntilChanged()), '^ 60s !').toBe('h', { h: true })
         flush()
         expect(looks).to.equal(61)
+      }))
+  })
+
+  describe('a plugin that tells by itself that it has changed', () => {
+    /** The states of a plugin whose probes come to `answers`, one after the other, and which tells what `watch` tells. */
+    function watched(
+      { cold }: Pick<MarbleHelpers, 'cold'>,
+      watch: () => Observable<unknown>,
+      answers: string,
+      link$: Observable<LinkState> = lasting('connected'),
+    ): { state$: Observable<string>; looks: () => number } {
+      let looks = 0
+      const probe = (): Observable<ProbeAnswer> =>
+        defer(() => lasting(probes[(answers[Math.min(looks++, answers.length - 1)] ?? 'r') as keyof typeof probes]))
+      const connect = (): ReturnType<ConnectionPorts['connect']> => lasting(fakeConnection({ link$, probe, watch }))
+      return { state$: told(statesOf(cold('s', sights), { connect })), looks: () => looks }
+    }
+
+    it('never: one that says nothing is found out by the beat', () =>
+      marbles((helpers) => {
+        const { state$ } = watched(helpers, () => helpers.cold('-'), 'rn')
+        helpers.expectObservable(state$, '^ 4005ms !').toBe('r 3999ms n', { r: 'ready 1', n: 'not-ready 1' })
+      }))
+
+    it('empty: one that does not tell is not asked to again over the same connection', () =>
+      marbles((helpers) => {
+        const watch = helpers.cold('|')
+        const { state$, looks } = watched(helpers, () => watch, 'r')
+        helpers.expectObservable(state$, '^ 9s !').toBe('r', { r: 'ready 1' })
+        helpers.expectSubscribed(watch, '(^!)')
+        helpers.flush()
+        expect(looks()).to.equal(3)
+      }))
+
+    it('one: a change is looked at in the moment in which it is told', () =>
+      marbles((helpers) => {
+        const { state$ } = watched(helpers, () => helpers.cold('100ms t'), 'rn')
+        helpers.expectObservable(state$, '^ 110ms !').toBe('r 99ms n', { r: 'ready 1', n: 'not-ready 1' })
+      }))
+
+    it('many: each is looked at; of a flood the first, the last, and one in 20 ms', () =>
+      marbles(({ cold, expectObservable, flush }) => {
+        const looksAt = (watch$: Observable<unknown>): (() => number[]) => {
+          const probe = cold<ProbeAnswer>('r', probes)
+          const connection = fakeConnection({ probe: () => probe, watch: () => watch$ })
+          const state$ = statesOf(cold('s', sights), { connect: () => lasting(connection) })
+          expectObservable(told(state$), '^ 400ms !').toBe('r', { r: 'ready 1' })
+          return () => askedAt(probe)
+        }
+        const slow = looksAt(cold('100ms t 99ms t 99ms t'))
+        const fast = looksAt(cold(`100ms ${'t'.repeat(50)}`))
+        flush()
+        expect(slow()).to.deep.equal([0, 100, 200, 300])
+        expect(fast()).to.deep.equal([0, 100, 120, 140, 160])
+      }))
+
+    it('error: what is cut short is looked into at once, and begun again after a second', () =>
+      marbles((helpers) => {
+        const { cold, expectObservable, expectSubscribed } = helpers
+        const first = cold('100ms #')
+        const second = cold('5ms t')
+        const { state$ } = watched(helpers, inTurn<Observable<unknown>>(first, second), 'rnr')
+        // The look at 100 ms comes to not-ready, which is looked at again from 20 ms on.
+        expectObservable(state$, '^ 1200ms !').toBe('r 99ms n 19ms r', { r: 'ready 1', n: 'not-ready 1' })
+        expectSubscribed(first, ' ^ 99ms !')
+        expectSubscribed(second, '1100ms ^ 100ms !')
+      }))
+
+    it('error: one that throws where it should tell is no different', () =>
+      marbles((helpers) => {
+        const failing = (): never => {
+          throw new Error('no stream')
+        }
+        const { state$, looks } = watched(helpers, failing, 'r')
+        helpers.expectObservable(state$, '^ 2500ms !').toBe('r', { r: 'ready 1' })
+        helpers.flush()
+        expect(looks()).to.equal(1 + 2)
+      }))
+
+    it('early unsubscribe: leaves what it tells', () =>
+      marbles((helpers) => {
+        const watch = helpers.cold('-t---')
+        const { state$ } = watched(helpers, () => watch, 'r')
+        helpers.expectObservable(state$, '^---!').toBe('r', { r: 'ready 1' })
+        helpers.expectSubscribed(watch, '^---!')
+      }))
+
+    it('is looked at once more where it tells during a look, which may have seen the time before', () =>
+      marbles(({ cold, expectObservable, expectSubscribed }) => {
+        const first = cold<ProbeAnswer>('----r', probes)
+        const second = cold<ProbeAnswer>('-n', probes)
+        const probe = inTurn(first, second)
+        const watch = (): Observable<unknown> => cold('--t')
+        const state$ = statesOf(cold('s', sights), { connect: () => lasting(fakeConnection({ probe, watch })) })
+        expectObservable(told(state$), '^-----!').toBe('----rn', { r: 'ready 1', n: 'not-ready 1' })
+        expectSubscribed(first, ' ^---!')
+        expectSubscribed(second, '----^!')
+      }))
+
+    it('is listened to over each new connection, and not before there is one', () =>
+      marbles((helpers) => {
+        const { cold, expectObservable, expectSubscribed } = helpers
+        const link$ = cold('ic 99ms l----c', links)
+        const first = cold('-')
+        const second = cold('-t')
+        const { state$ } = watched(helpers, inTurn<Observable<unknown>>(first, second), 'rrn', link$)
+        expectObservable(state$, '^ 199ms !').toBe('r 100ms s 5ms n', {
+          r: 'ready 0',
+          s: 'ready 1',
+          n: 'not-ready 2',
+        })
+        expectSubscribed(first, ' -^ 99ms !')
+        expectSubscribed(second, '106ms ^ 93ms !')
       }))
   })
 

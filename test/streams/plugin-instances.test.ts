@@ -259,6 +259,30 @@ describe('pluginInstances', () => {
         expectSubscribed(connection, '^-----!')
       }))
 
+    it('is a new one where what its channel has to be told changes, and nothing else of its options', () =>
+      marbles(({ cold, expectObservable, expectSubscribed, flush }) => {
+        const targets: ConnectionTarget[] = []
+        const old = cold('  s-----', { s: connectionState() })
+        const fresh = cold('--s---', { s: connectionState() })
+        const connection = (target: ConnectionTarget): Observable<ConnectionState> => {
+          targets.push(target)
+          return target.options?.['zone'] === 'b' ? fresh : old
+        }
+        const channelOptions = ({ options: { zone } }: PluginInfo): Record<string, string> => (zone ? { zone } : {})
+        const others = {
+          ...events,
+          p: registryEvent({ kind: 'updated', plugin: pluginInfo({ options: { shelf: '1' } }) }),
+        }
+        expectObservable(told(instancesOf(cold('rp-o-o', others), { connection, channelOptions })), '^------!').toBe(
+          's--x-s',
+          { s: 'ready', x: 'socket-replaced' },
+        )
+        expectSubscribed(old, '  ^--!')
+        expectSubscribed(fresh, '---^---!')
+        flush()
+        expect(targets.map(({ options }) => options)).to.deep.equal([{}, { zone: 'b' }])
+      }))
+
     it('is had also where nothing is known of a task', () =>
       marbles(({ cold, expectObservable }) => {
         const instance$ = instancesOf(cold('r', events), { taskState: () => cold('u', tasks) })

@@ -79,7 +79,7 @@ describe('the CSI kind', () => {
         'failed',
         /GetPluginInfo.*INTERNAL/,
       ],
-      ['neither Probe nor a name', { NodeGetInfo: never }, 'not-served', /not CSI version 1/],
+      ['neither Probe nor a name', { NodeGetInfo: never }, 'not-csi', /not CSI version 1/],
     ]
     for (const [what, handlers, kind, description] of rows) {
       it(`is ${kind} for ${what}`, async () => {
@@ -92,7 +92,7 @@ describe('the CSI kind', () => {
       })
     }
 
-    it('is not-served for a gRPC server of something else', async () => {
+    it('is not-csi for a gRPC server of something else', async () => {
       const server = new Server()
       server.addService(healthProto().Health.service, {})
       served.push({ close: async () => server.forceShutdown() })
@@ -101,16 +101,16 @@ describe('the CSI kind', () => {
           error ? reject(error) : resolve(),
         ),
       )
-      expect((await open().probe(signal)).kind).to.equal('not-served')
+      expect((await open().probe(signal)).kind).to.equal('not-csi')
     })
 
-    it('is not-served for an HTTP/2 server that knows no such path', async () => {
+    it('is not-csi for an HTTP/2 server that knows no such path', async () => {
       const server = createHttp2Server((_, response) => response.writeHead(404).end())
       server.listen(socketPath)
       await once(server, 'listening')
       served.push({ close: () => new Promise((resolve) => server.close(() => resolve())) })
       const channel = open()
-      expect((await channel.probe(signal)).kind).to.equal('not-served')
+      expect((await channel.probe(signal)).kind).to.equal('not-csi')
     })
 
     const garbage: [string, (socket: Socket) => void][] = [
@@ -120,10 +120,10 @@ describe('the CSI kind', () => {
       ['zeros', (socket) => socket.write(Buffer.alloc(4096))],
     ]
     for (const [what, speak] of garbage) {
-      it(`is not-served for a peer that speaks ${what}`, async () => {
+      it(`is not-csi for a peer that speaks ${what}`, async () => {
         served.push(await serveRaw(socketPath, speak))
         const answer = await open().probe(signal)
-        expect(answer).to.deep.equal({ kind: 'not-served', description: 'Probe failed: UNAVAILABLE: Protocol error' })
+        expect(answer).to.deep.equal({ kind: 'not-csi', description: 'Probe failed: UNAVAILABLE: Protocol error' })
       })
     }
 

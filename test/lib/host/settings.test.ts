@@ -26,6 +26,7 @@ describe('hostSettings', () => {
     ['kinds[0].kind', { stateDir, kinds: [{}] }],
     ['kinds[0].types', { stateDir, kinds: [{ kind: 'toy' }] }],
     ['kinds[0].types', { stateDir, kinds: [{ kind: 'toy', types: [''] }] }],
+    ['kinds[0].channelOptions', { stateDir, kinds: [{ ...csiKind(), channelOptions: 'service' }] }],
     ['kinds[1].configure', { stateDir, kinds: [csiKind(), { kind: 'toy', types: [] }] }],
     ['kinds[1].open', { stateDir, kinds: [csiKind(), { ...csiKind(), kind: 'toy', open: 'x' }] }],
     ['kinds[0].client', { stateDir, kinds: [{ ...csiKind(), client: null }] }],

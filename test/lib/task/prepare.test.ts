@@ -60,6 +60,15 @@ describe('prepareTask and releaseTask', () => {
       expect(existsSync(stateDir)).to.equal(false)
     })
 
+    it('is the socket directory alone where it has no volumes, for which no directory is made', async () => {
+      const { volumeDir: _, ...plain } = config()
+      const plugin = { kind: 'grpc', config: { ...plain, id: 'web', mountDir: '/grpc' } }
+      expect((await prepareTask({ ...asked(), plugin })).mounts).to.eql([
+        { hostPath: below('grpc/plugins/a/t'), taskPath: '/grpc', readonly: false, propagation: 'private' },
+      ])
+      expect(readdirSync(below('grpc'))).to.eql(['plugins'])
+    })
+
     it('is the socket directory and the volume root, both ways, and /dev', async () => {
       expect((await prepare({ config: { id: 'ebs' } })).mounts).to.eql([
         { hostPath: below('csi/plugins/a/t'), taskPath: '/csi', readonly: false, propagation: 'bidirectional' },

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { PlugstreamError } from '../../../lib/errors.js'
 import { csiKind } from '../../../lib/csi/kind.js'
+import { grpcKind } from '../../../lib/grpc/kind.js'
 import { takeTaskEvent, taskPlugin } from '../../../lib/task/task-plugin.js'
 import type { PluginTask, TaskEvent } from '../../../lib/task/task.js'
 
@@ -81,6 +82,18 @@ describe('taskPlugin', () => {
       socketPath: '/state/csi/plugins/a1/driver/csi.sock',
       options: { mountPoint: '/state/csi/volumes/ebs', containerMountPoint: '/vol', taskName: 'driver' },
     })
+  })
+
+  it('tells a channel those options that its kind names, and no other', () => {
+    const grpc = grpcKind()
+    const plugin = taskPlugin([csi, grpc], '/state', task({ plugin: { kind: 'grpc', id: 'web', service: 'acme.Web' } }))
+    expect(plugin).to.deep.include({
+      refs: [{ type: 'grpc', name: 'web', allocId: 'a1' }],
+      socketPath: '/state/grpc/plugins/a1/driver/grpc.sock',
+      options: { service: 'acme.Web', taskName: 'driver' },
+      channelOptions: { service: 'acme.Web' },
+    })
+    expect(pluginOf({ csiPlugin: { id: 'ebs', type: 'node' } })?.channelOptions).to.deep.equal({})
   })
 
   it('takes csiPlugin for the short form of a plugin of that kind', () => {

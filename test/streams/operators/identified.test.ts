@@ -25,7 +25,7 @@ const defaults: IdentifiedInit = {
 }
 
 /** A healthy state over a connection that says this of itself. */
-function answering(identify: () => Observable<PluginIdentity>): ConnectionState {
+function answering(identify: () => Observable<Partial<PluginIdentity>>): ConnectionState {
   return connectionState({ connection: fakeConnection({ identify }) })
 }
 
@@ -211,6 +211,23 @@ describe('identified', () => {
         })
       }))
   })
+
+  it('believes what is registered where a plugin says nothing of itself, and of what it does not say', () =>
+    marbles(({ cold, expectObservable }) => {
+      const silent = answering(() => lasting({}))
+      expectObservable(passing(lasting(silent)), '^--!').toBe('h', { h: silent })
+      const saved: PluginIdentity[] = []
+      const { plugin$, save } = registry()
+      const update = (identity: PluginIdentity): Observable<unknown> => {
+        saved.push(identity)
+        return cold('-1', plugins).pipe(tap(() => save(identity)))
+      }
+      const versioned = answering(() => lasting({ version: '2.0.0' }))
+      expectObservable(passing(lasting(versioned), { plugin$, update }), '^--!').toBe('-h', { h: versioned })
+      expectObservable(cold('--t').pipe(map(() => saved))).toBe('--s', {
+        s: [{ provider: 'ebs.csi', version: '2.0.0' }],
+      })
+    }))
 
   it('says so where who answers does not know the question', () =>
     marbles(({ expectObservable }) => {

@@ -93,6 +93,21 @@ describe('openConnection', () => {
     }
   })
 
+  it('gives what a plugin tells of changes, which leaving aborts, and nothing of it where it cannot tell', async () => {
+    const signals: AbortSignal[] = []
+    class TellingChannel extends WaitingChannel {
+      async *watch(signal: AbortSignal): AsyncGenerator<string, void, undefined> {
+        signals.push(signal)
+        yield `changed ${this.answered}`
+        await new Promise(() => undefined)
+      }
+    }
+    const { watch } = await firstValueFrom(openConnection(() => new TellingChannel()))
+    expect(await firstValueFrom(from(watch?.() ?? []))).to.equal('changed 0')
+    expect(signals.map(({ aborted }) => aborted)).to.deep.equal([true])
+    expect((await firstValueFrom(openConnection(() => new WaitingChannel()))).watch).to.equal(undefined)
+  })
+
   it('fails where no channel can be opened', () => {
     const failure = new Error('the path is too long')
     const failures: unknown[] = []
