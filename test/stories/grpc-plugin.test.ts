@@ -167,6 +167,18 @@ describe('a gRPC plugin', () => {
     }),
   )
 
+  it(
+    'has a connection of its own where a plugin of another kind is on the same socket',
+    aStory({ timing: noBeat }, async ({ host, health, keep, stateDir }) => {
+      const socketPath = `${stateDir}/web.sock`
+      keep(await serveHealth(socketPath, { check: () => ({ status: 'SERVING' }) }))
+      for (const type of ['csi-node', 'grpc'])
+        await host.registry.register({ type, name: 'web', allocId: 'a1', connection: { socketPath } })
+      expect((await health.until(isHealthy)).plugin.type).to.equal('grpc')
+      expect((await health.until(because('not-csi'))).plugin.type).to.equal('csi-node')
+    }),
+  )
+
   const unready: [string, HealthAnswers, string, RegExp][] = [
     ['serves no health', {}, 'not-served', /not grpc.health.v1/],
     [
