@@ -16,6 +16,12 @@ export interface Timing {
   restoreGraceMs: number
   /** How long `close()` waits for calls in flight, and for the store: what hangs must not hang the host. */
   closeTimeoutMs: number
+  /** How long a plugin that took the place of another has to stay well before the old one is given up. */
+  bakeMs: number
+  /** How long calls in flight may go on before the instance that has them is stopped for another one. */
+  drainMs: number
+  /** How long calls may be held back while one instance is stopped and another one started; then they fail as they would without it. */
+  holdMs: number
 }
 
 export const defaultTiming: Readonly<Timing> = {
@@ -27,6 +33,12 @@ export const defaultTiming: Readonly<Timing> = {
   rpcTimeoutMs: 10_000,
   restoreGraceMs: 60_000,
   closeTimeoutMs: 5_000,
+  // A hang is known in 10 s at worst, and one that began at the end of them is to be known, too.
+  bakeMs: 15_000,
+  // What changes nothing has its deadline by then. What changes something, and takes longer, is made again on the new instance.
+  drainMs: 10_000,
+  // Both waits for an end (calls, then the process) and a start that is twice as slow as any seen. Callers have deadlines of their own.
+  holdMs: 60_000,
 }
 
 /**

@@ -3,6 +3,7 @@ import type { PlugstreamError } from '../lib/errors.js'
 import type { PluginFingerprint } from '../lib/plugin/fingerprint.js'
 import type { HealthEvent } from '../lib/plugin/health.js'
 import type { PluginRef, RegistryEvent } from '../lib/plugin/plugin.js'
+import type { Replacement } from '../lib/task/replacement.js'
 import type { TaskNote } from '../lib/task/task.js'
 import type { VolumeEvent } from '../lib/volume/volume.js'
 
@@ -12,6 +13,7 @@ export interface EdgeSources {
   fingerprint$: Observable<PluginFingerprint>
   volumeEvent$: Observable<VolumeEvent>
   note$: Observable<TaskNote>
+  replacement$: Observable<Replacement>
   problem$: Observable<PlugstreamError>
 }
 
@@ -28,6 +30,7 @@ export function edgeLines({
   fingerprint$,
   volumeEvent$,
   note$,
+  replacement$,
   problem$,
 }: EdgeSources): Observable<EdgeLine> {
   const lines = <T>(
@@ -61,6 +64,13 @@ export function edgeLines({
       [`${plugin} ${volumeId} ${kind}`, ...[namespace, allocId].filter((one) => one !== undefined), message].join(', '),
     ),
     lines(note$, 'task', ({ task, kind, message }) => `${task.allocId} ${task.taskName} ${kind}, ${message}`),
+    lines(replacement$, 'task', ({ plugin, from, to, phase, failure }) =>
+      [
+        `${from.allocId} ${from.taskName} replaced by ${to.allocId} in ${plugin}`,
+        phase,
+        ...(failure ? [failure.message] : []),
+      ].join(', '),
+    ),
     lines(problem$, 'host', ({ code, message }) => `${code} ${message}`),
   )
 }

@@ -179,7 +179,8 @@ function volumePorts({ store, registry, health, clients, volumeRoot, secrets, is
     store,
     files: volumeFiles(),
     volumeRoot,
-    isRegistered: (type, name) => registry.instances(type, name).length > 0,
+    // One that is being replaced may have no instance for a moment.
+    isRegistered: (type, name) => registry.instances(type, name).length > 0 || clients.isHeld({ type, name }),
     ready: async (type, name, signal) => {
       const found$ = merge(of(undefined), health.all$).pipe(
         map(() => newestHealthy(type, name)),

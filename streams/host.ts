@@ -34,6 +34,7 @@ import { dial } from '../lib/plugin/dial.js'
 import type { HealthEvent } from '../lib/plugin/health.js'
 import type { ChannelOptions, PluginKind, PluginTaskConfig } from '../lib/plugin/kind.js'
 import type { NodeSnapshot } from '../lib/plugin/node-snapshot.js'
+import { CallHolds } from '../lib/plugin/call-holds.js'
 import {
   instanceKey,
   type PluginInfo,
@@ -71,6 +72,7 @@ import { fingerprints } from './fingerprints.js'
 import { healthEvents } from './health-events.js'
 import { openAnnouncements } from './host-announcements.js'
 import type { HostPorts } from './host-ports.js'
+import { HostReplacements } from './host-replacements.js'
 import { openVolumes } from './host-volumes.js'
 import { lostInstances } from './lost-instances.js'
 import { nodeSnapshots } from './node-snapshots.js'
@@ -126,12 +128,14 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   const runners = new Unfinished()
   const unfinished = new Unfinished()
   const claims = new TaskClaims()
+  const holds = new CallHolds()
   const told = (failure: unknown, doing: string): Observable<never> => {
     problem$.next(PlugstreamError.from(failure, 'ERR_USAGE', doing))
     return EMPTY
   }
+  const readPlugin = (task: PluginTask): TaskPlugin | undefined => taskPlugin(kinds, stateDir, task)
   const pluginOf = (task: PluginTask): TaskPlugin | undefined => {
-    const plugin = taskPlugin(kinds, stateDir, task)
+    const plugin = readPlugin(task)
     if (plugin) claims.claim(task, plugin.refs)
     return plugin
   }
@@ -164,12 +168,16 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   rest.add(() => lock.release())
   const store = init.store === undefined ? await ownStore(stateDir, rest) : openStore(init.store)
   const journal = await openTaskJournal(store, (problem) => problem$.next(problem))
-  const clients = new PluginClients(kinds, (plugin): Reach | undefined => {
-    // also for who holds a client of a host that is closed
-    if (scope.closed) throw closed()
-    const state = reached.get(instanceKey(plugin))?.state
-    return state && { ...state, channel: state.connection?.channel, gone: endOfRun(plugin) }
-  })
+  const clients = new PluginClients(
+    kinds,
+    (plugin): Reach | undefined => {
+      // also for who holds a client of a host that is closed
+      if (scope.closed) throw closed()
+      const state = reached.get(instanceKey(plugin))?.state
+      return state && { ...state, channel: state.connection?.channel, gone: endOfRun(plugin) }
+    },
+    holds,
+  )
   scope.add(() => clients.close())
   const registry = await Registry.open({
     store,
@@ -193,13 +201,22 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     restart$: restart$.asObservable(),
     unwell$: unwell$.asObservable(),
     journal,
+    order$: defer(() => replacing.order$),
     waitOnClose: (work) => runners.add(work),
-    problem: (failure) => problem$.next(failure),
+    problem: (failure, task) => {
+      problem$.next(failure)
+      if (task) replacing.refused(task, failure)
+    },
   }
 
   // The river. Task state before health before supervision, so that each finds in the one before it what an event has changed.
   const river = new Subscription()
   rest.add(() => river.unsubscribe())
+  const lastEvents = presentState(
+    taskEvent$,
+    ({ task }) => taskKey(task),
+    ({ kind }) => kind === 'stopped',
+  )
   const tasks = presentState(taskStates(taskEvent$), taskKey, ({ state }) => state.phase === 'stopped')
   const taskState = (plugin: PluginInfo): Observable<TaskState> => {
     const key = taskKeyOf(plugin)
@@ -244,19 +261,26 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     ({ key }) => key,
     ({ state }) => state === undefined,
   )
+  const replacing = new HostReplacements({
+    ...{ taskEvent$, restart$, tasks, registry, health, fingerprint, holds, connection },
+    told: lastEvents,
+    pluginOf: readPlugin,
+    channelOf: (ref) => reached.get(instanceKey(ref))?.state?.connection?.channel,
+  })
   const supervised$ = superviseTasks(
     taskEvent$,
     {
       configure: pluginOf,
       connection,
       run: (task) => tasks.get(taskKey(task))?.state.run ?? 0,
+      admit: (task, connection) => replacing.admit(task, connection),
       apply,
       owned: ({ allocId, taskName }) =>
         registry.instancesOf(allocId).filter(({ options }) => options.taskName === taskName),
       healthOf: (ref) => health.of(instanceKey(ref)),
       release: (task) => {
         claims.release(task)
-        return directories.release(task, settingsOf(taskPlugin(kinds, stateDir, task)))
+        return directories.release(task, settingsOf(readPlugin(task)))
       },
       now,
     },
@@ -284,10 +308,11 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     closeTimeoutMs: timing.closeTimeoutMs,
   })
   rest.add(() => volumeWork.close())
-  for (const { feed } of [tasks, health, fingerprint, reached, announced]) river.add(feed)
+  for (const { feed } of [lastEvents, tasks, health, fingerprint, reached, announced]) river.add(feed)
   const claims$ = (plugin: PluginInfo): Observable<TaskState> => merge(taskState(plugin), claimed(plugin))
   river.add(registry.connect(lostInstances(instance$, { taskState: claims$ }, timing)))
   river.add(supervised$.subscribe((said) => ('kind' in said ? note$.next(said) : restart$.next(said))))
+  river.add(replacing.words(timing).subscribe(replacing.heard))
   river.add(registry.problem$.subscribe(problem$))
   river.add(announced.all$.subscribe((note) => note.kind === 'failed' && problem$.next(note.failure)))
   const edge$ = edgeLines({
@@ -296,6 +321,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     fingerprint$: fingerprint.all$,
     volumeEvent$: volumes.event$,
     note$,
+    replacement$: replacing.state$,
     problem$,
   })
   river.add(edge$.subscribe(({ noun, line }) => logger(noun)('%s', line)))
@@ -311,6 +337,7 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
   )
   river.add(instance$.connect())
   river.add(() => [note$, restart$, unwell$, node$, problem$].forEach((subject$) => subject$.complete()))
+  river.add(() => replacing.close())
   // In a turn of its own: who opens a host can subscribe to it before anything happens.
   river.add(timer(0).subscribe(() => opened$.next(true)))
 
@@ -321,6 +348,8 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
     health$: health.all$,
     fingerprint$: fingerprint.all$,
     note$: note$.asObservable(),
+    order$: replacing.order$.asObservable(),
+    replacement$: replacing.state$.asObservable(),
     node$: defer(() => (scope.closed ? EMPTY : node$)),
     problem$: problem$.asObservable(),
     waitFor: async (type, name, given = {}) => {
@@ -336,6 +365,10 @@ async function open(init: HostInit, settings: HostSettings, scope: Scope): Promi
             options,
           )
         : registry.waitFor(type, name, options)
+    },
+    replace: async (task, options) => {
+      if (scope.closed) throw closed()
+      return replacing.replace(task, options)
     },
     client: <T>(type: PluginType, name: string) =>
       clients.of(type, nameOf({ type, name }), () => registry.instances(type, name)) as T,

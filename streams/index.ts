@@ -85,6 +85,8 @@ export { taskLogPaths, type TaskLogPaths } from '../lib/task/log-file.js'
 export { defaultRestartPolicy, type RestartPolicy } from '../lib/task/restart-policy.js'
 export type { Backoff } from '../lib/task/backoff.js'
 export type { TaskDriver, TaskExit, TaskHandle, TaskSpec } from '../lib/task/driver.js'
+export type { ReplaceOptions } from './host-replacements.js'
+export type { Replacement } from '../lib/task/replacement.js'
 export type { TaskOrder } from '../lib/task/task-spec.js'
 export type { TaskRunState } from '../lib/task/task-run-state.js'
 

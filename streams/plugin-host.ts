@@ -7,9 +7,12 @@ import type { HealthEvent } from '../lib/plugin/health.js'
 import type { NodeSnapshot } from '../lib/plugin/node-snapshot.js'
 import type { PluginInfo, PluginType } from '../lib/plugin/plugin.js'
 import type { KeyvLike, StateStore } from '../lib/store/state-store.js'
-import type { TaskEvent, TaskNote } from '../lib/task/task.js'
+import type { Replacement } from '../lib/task/replacement.js'
+import type { TaskOrder } from '../lib/task/task-spec.js'
+import type { PluginTask, TaskEvent, TaskNote } from '../lib/task/task.js'
 import type { GiveSecrets } from '../lib/volume/secrets.js'
 import type { HostPorts } from './host-ports.js'
+import type { ReplaceOptions } from './host-replacements.js'
 import type { HostVolumes } from './host-volumes.js'
 import type { WaitOptions } from './operators/first-value.js'
 import type { Dispensers, Registry } from './registry.js'
@@ -54,6 +57,10 @@ export interface PluginHost extends HostPorts, AsyncDisposable {
   readonly health$: Observable<HealthEvent>
   /** Present state of every instance first. */
   readonly fingerprint$: Observable<PluginFingerprint>
+  /** What a runner is to do when a task is replaced; see {@link HostPorts.order$}. */
+  readonly order$: Observable<PluginTask | TaskOrder>
+  /** How far each replacement is, from now on. */
+  readonly replacement$: Observable<Replacement>
   /** Lines for the tasks' own event lists, from now on. */
   readonly note$: Observable<TaskNote>
   /** The whole node as it is now, then after changes: after the first at once, and at most every 50 ms. */
@@ -79,6 +86,20 @@ export interface PluginHost extends HostPorts, AsyncDisposable {
    * await client.nodeGetInfo()
    */
   client<T>(type: PluginType, name: string): T
+  /**
+   * Upgrades a plugin without a gap: starts a task in the place of the one that serves its plugin now, and stops that. Give it an alloc of
+   * its own. Resolves with the new instances when the old task has stopped; one replacement of a plugin at a time, the others wait.
+   *
+   * What can do less than the old one (a capability lost, another node id, fewer volumes, a narrower topology) does not become current without
+   * `force`. A new one that does not get ready, or does not stay well for `Timing.bakeMs`, is stopped, and the old one serves as before.
+   * Whether both run at the same time is said by `PluginTask.upgrade`; while none runs, calls wait, for `Timing.holdMs` at most.
+   *
+   * @throws ERR_PLUGIN_CONFLICT naming what would be lost, ERR_PLUGIN_NOT_READY saying what the new one did, ERR_PLUGIN_UNKNOWN where there
+   * is nothing to replace, ERR_USAGE where nobody follows `order$`, ERR_OPTION_INVALID, ERR_ABORTED, ERR_CLOSED. By then, the old one serves.
+   * @example
+   * await host.replace({ ...driver, allocId: 'ebs-2', command: ['/opt/ebs/2.0/driver'] })
+   */
+  replace<Task extends PluginTask>(task: Task, options?: ReplaceOptions): Promise<readonly PluginInfo[]>
   /** Ends everything the host began; deregisters nothing, and unmounts no volume. Idempotent. */
   close(): Promise<void>
 }

@@ -97,8 +97,10 @@ const initFields = fieldsOf<RunTasksInit>({ onClose: true, state: true, now: tru
  * `exited` with `willRestart: false`, the state `held` with its reason, and nothing more until it is ordered to `resume` or `restart`,
  * or given anew. `stopped` is told of a task that was ordered to stop, or that its policy does not bring back; it is forgotten then.
  *
- * The source's end ends no task: output completes when the last one has stopped. Nor does its failure, which is passed on then. Input
- * that cannot be run is told as `refused` to `state` and to `ports.problem`, and leaves everything else alone.
+ * The host's own orders (`ports.order$`: a task that is to take the place of another) are followed like those that flow in.
+ *
+ * The source's end ends no task: output completes when the last one has stopped, and the host has no more to order. Nor does its failure,
+ * which is passed on then. Input that cannot be run is told as `refused` to `state` and to `ports.problem`, and leaves everything else alone.
  *
  * @throws ERR_OPTION_INVALID in the call itself for what `init` cannot have.
  * @example
@@ -117,12 +119,15 @@ export function runTasks(
   return defer(() => {
     const stopped$ = new Subject<string>()
     let failed$: Observable<never> = EMPTY
-    return input$.pipe(
+    const given$ = input$.pipe(
       catchError((failure: unknown) => {
         failed$ = throwError(() => failure)
         return EMPTY
       }),
-      mergeMap((input) => accepted(input, ports, init)),
+    )
+    const ordered$ = (ports.order$ ?? EMPTY).pipe(catchError(() => EMPTY))
+    return merge(given$, ordered$).pipe(
+      mergeMap((input) => accepted(input as TaskSpec | TaskOrder, ports, init)),
       // Whoever is told something and answers at once is heard after everybody was told.
       observeOn(queueScheduler),
       groupBy((input: TaskSpec | TaskOrder) => taskKey(input), {
@@ -141,7 +146,7 @@ function accepted(input: TaskSpec | TaskOrder, ports: RunPorts, init: RunTasksIn
   } catch (failure) {
     const at = (init.now ?? now)()
     tell(init.state, { task: input as TaskSpec, phase: 'refused', reason: messageOf(failure), restarts: 0, at })
-    ports.problem?.(PlugstreamError.from(failure, 'ERR_OPTION_INVALID', 'a task was refused'))
+    ports.problem?.(PlugstreamError.from(failure, 'ERR_OPTION_INVALID', 'a task was refused'), input)
     return []
   }
 }

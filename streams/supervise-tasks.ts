@@ -43,7 +43,7 @@ import { reasonOfUnidentified } from './operators/identified.js'
 import { overdue } from './operators/overdue.js'
 import { retrySaying } from './operators/retry-saying.js'
 import { retryStoreWrite } from './operators/retry-store-write.js'
-import type { ConnectionState, ConnectionTarget } from './values.js'
+import type { Connection, ConnectionState, ConnectionTarget } from './values.js'
 
 /** A task's configuration, as far as supervision needs it. */
 export interface SupervisedPlugin {
@@ -64,6 +64,11 @@ export interface SupervisionPorts {
   run(task: PluginTask): number
   /** What is known of the server behind a socket, present state first; shared by all who ask for one target. */
   connection(target: ConnectionTarget): ObservableInput<ConnectionState>
+  /**
+   * Asked before a plugin that is ready is registered: with the first value it is, and as long as there is none it is not. What it fails
+   * with becomes a note of the task. Default: everything is registered.
+   */
+  admit?(task: PluginTask, connection: Connection): ObservableInput<unknown>
   /** Changes the registry: takes its place in the queue as it is subscribed, answers when saved. Unsubscribing loses the answer only. */
   apply(change: RegistryChange): ObservableInput<RegistryEvent | undefined>
   /** The registered instances of this alloc and task name, restored ones included. */
@@ -188,7 +193,12 @@ function run(
           const found$ = look$.pipe(filter(isIdentified))
           return merge(
             look$.pipe(late, takeUntil(found$)),
-            found$.pipe(mergeMap(({ identity }) => register(plugin, identity, before, holdings, ports))),
+            found$.pipe(
+              mergeMap(({ identity, connection }) =>
+                concat(admitted(task, connection, ports), register(plugin, identity, before, holdings, ports)),
+              ),
+              catchError((failure: unknown) => of(findingOfFailure(messageOf(failure)))),
+            ),
           )
         }),
       ),
@@ -202,12 +212,19 @@ interface Look {
   reason: HealthReason
   description: string
   identity?: Partial<PluginIdentity>
+  connection?: Connection
 }
 
 const nothingSeen: Look = { reason: 'unknown', description: 'nothing is known of its socket yet' }
 
-function isIdentified(look: Look): look is Look & { identity: Partial<PluginIdentity> } {
+function isIdentified(look: Look): look is Look & { identity: Partial<PluginIdentity>; connection: Connection } {
   return look.identity !== undefined
+}
+
+/** Says nothing, and completes as soon as the plugin may be registered. */
+function admitted(task: PluginTask, connection: Connection, ports: SupervisionPorts): Observable<never> {
+  const word$ = defer(() => ports.admit?.(task, connection) ?? of(true))
+  return concat(word$, NEVER).pipe(take(1), ignoreElements())
 }
 
 /** Asks a plugin that is ready who it is; one that fails to say is not ready yet, and is asked again after a growing pause. */
@@ -216,7 +233,7 @@ function identified({ unhealthyBeatMs }: SupervisionTiming): OperatorFunction<Co
     if (!healthy || !connection) return of({ reason, description })
     return defer(() => connection.identify()).pipe(
       take(1),
-      map((identity) => ({ reason, description, identity })),
+      map((identity) => ({ reason, description, identity, connection })),
       retrySaying(unwilling, (failures) =>
         Math.min(Math.round(firstLookAgainMs * lookAgainFactor ** (failures - 1)), unhealthyBeatMs),
       ),

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { status, type ClientReadableStream, type ServiceError } from '@grpc/grpc-js'
 import { abortedError, invalidOption, messageOf, PlugstreamError } from '../errors.js'
 import { asIs, endOf, unaryCall } from '../grpc/call.js'
@@ -40,6 +41,9 @@ export class CsiChannel implements PluginChannel {
   readonly #streams = new Set<ClientReadableStream<object>>()
   readonly #capabilities = new CapabilityMemory((...call) => this.call(...call))
   #answered = 0
+  /** Calls in flight, probes not counted, and who waits until there are none. */
+  #calls = 0
+  readonly #whenIdle: (() => void)[] = []
   #isEnded = false
 
   /**
@@ -69,9 +73,14 @@ export class CsiChannel implements PluginChannel {
     options: CsiCallOptions = {},
   ): Promise<CsiResponse<Rpc>> {
     checkOptions(options)
-    const response = await this.#send(rpc, request, options)
-    this.#answered++
-    return response
+    const ended = this.#begun()
+    try {
+      const response = await this.#send(rpc, request, options)
+      this.#answered++
+      return response
+    } finally {
+      ended()
+    }
   }
 
   /** Makes one call that answers with a stream; see {@link CsiStreamCall}. */
@@ -87,6 +96,7 @@ export class CsiChannel implements PluginChannel {
     const { path, responseDeserialize } = definition
     const call = this.#link.client.makeServerStreamRequest(path, asIs, responseDeserialize, message)
     this.#streams.add(call)
+    const over = this.#begun()
     try {
       for await (const response of messagesOf(call, timeoutMs, signal)) {
         this.#answered++
@@ -98,6 +108,7 @@ export class CsiChannel implements PluginChannel {
       throw await failure(rpc, request, ended, signal, wasLost)
     } finally {
       this.#streams.delete(call)
+      over()
     }
   }
 
@@ -128,6 +139,14 @@ export class CsiChannel implements PluginChannel {
     return facts
   }
 
+  /** Resolves in the first turn in which no call but probes is in flight, and none has begun since the turn before. */
+  async idle(): Promise<void> {
+    do {
+      while (this.#calls > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve))
+      await nextTurn() // one that asked for capabilities goes on now
+    } while (this.#calls > 0)
+  }
+
   /**
    * Refuses new calls at once, lets those in flight finish, and resolves when every connection is gone. Streams end with ERR_CLOSED: how
    * long one takes is for its reader to say. Idempotent.
@@ -145,6 +164,15 @@ export class CsiChannel implements PluginChannel {
   end(): void {
     this.#isEnded = true
     for (const end of this.#inFlight.values()) end()
+  }
+
+  /** A call has begun; what is given back says that it has ended. */
+  #begun(): () => void {
+    this.#calls++
+    return () => {
+      this.#calls--
+      if (this.#calls === 0) for (const resolve of this.#whenIdle.splice(0)) resolve()
+    }
   }
 
   async #send<Rpc extends CsiRpc>(

@@ -11,6 +11,7 @@ import type { NoFields } from './message.js'
 import { operations, type CsiOperations, type Operation } from './operations.js'
 import { entriesOf } from './paging.js'
 import { fieldsOf, takeOptions } from '../options.js'
+import { untilLetGo } from './held-back.js'
 import { withRetries, type AttemptPorts } from './retries.js'
 import { retryPolicy, type RetryPolicy } from './retry-policy.js'
 import type { AnyCsiRpc, CsiCall, CsiRpc, CsiStreamCall, CsiStreamRpc } from './rpcs.js'
@@ -93,6 +94,7 @@ const initFields = fieldsOf<CsiClientInit>({
   pick: true,
   gone: true,
   closing: true,
+  held: true,
   rpcTimeoutMs: true,
   attemptMs: true,
   policy: true,
@@ -103,7 +105,7 @@ type AnyOperation = Operation<object, unknown, object, unknown>
 
 /** @param init.pick gives the channel for an attempt; what it throws at first is what the call rejects with. */
 export function csiClient(init: CsiClientInit): CsiClient {
-  const { pick, gone, closing, ...limits } = takeOptions('init', init, initFields)
+  const { pick, gone, closing, held, ...limits } = takeOptions('init', init, initFields)
   if (typeof pick !== 'function') throw invalidOption('pick', pick, 'a function that gives a channel')
   const { rpcTimeoutMs = defaultTiming.rpcTimeoutMs, attemptMs = csiAttemptMs, policy = retryPolicy } = limits
 
@@ -119,7 +121,7 @@ export function csiClient(init: CsiClientInit): CsiClient {
       // A list says with ABORTED that it does not take a token any more.
       policy: (request as PageRequest).startingToken === undefined ? policy : { ...policy, ABORTED: undefined },
     }
-    return withRetries(rpc, { pick, gone, closing }, bounds, async (target, attemptTimeoutMs) => {
+    return withRetries(rpc, { pick, gone, closing, held }, bounds, async (target, attemptTimeoutMs) => {
       const limits = { timeoutMs: attemptTimeoutMs, ...(signal && { signal }) }
       const startedAt = now()
       await checkAdvertised(rpc, needs, (list) => target.capabilities(list), limits)
@@ -130,8 +132,9 @@ export function csiClient(init: CsiClientInit): CsiClient {
 
   const streamed = async function* (rpc: CsiStreamRpc, request: object, options: CsiOptions): AsyncGenerator {
     const { operation, message, needs } = prepared(rpc, request, options)
-    const target = pick()
     const { signal, timeoutMs = rpcTimeoutMs } = options
+    await untilLetGo(rpc, held, { timeoutMs, signal })
+    const target = pick()
     const limits = { timeoutMs, ...(signal && { signal }) }
     await checkAdvertised(rpc, needs, (list) => target.capabilities(list), limits)
     for await (const one of target.stream(rpc, message, limits)) yield read(rpc, operation, request, one)
@@ -155,9 +158,15 @@ export function csiClient(init: CsiClientInit): CsiClient {
     allVolumes: all('ListVolumes'),
     allSnapshots: all('ListSnapshots'),
     allVolumeHealth: all('ControllerListVolumeHealth'),
-    call: async (...args) => pick().call(...args),
-    stream: async function* (...args) {
-      yield* pick().stream(...args)
+    call: async (rpc, request, options) => {
+      const { signal, timeoutMs = rpcTimeoutMs } = options ?? {}
+      await untilLetGo(rpc, held, { timeoutMs, signal })
+      return pick().call(rpc, request, options)
+    },
+    stream: async function* (rpc, request, options) {
+      const { signal, timeoutMs = rpcTimeoutMs } = options ?? {}
+      await untilLetGo(rpc, held, { timeoutMs, signal })
+      yield* pick().stream(rpc, request, options)
     },
   }
 }

@@ -1,7 +1,7 @@
 import * as defaults from '../defaults.js'
 import { invalidOption, PlugstreamError } from '../errors.js'
 import { takeOptions } from '../options.js'
-import type { PluginChannel, PluginGone, PluginKind, PluginTaskConfig } from '../plugin/kind.js'
+import type { PluginChannel, PluginGone, PluginHeld, PluginKind, PluginTaskConfig } from '../plugin/kind.js'
 import type { CsiPluginConfig, PluginTask } from '../task/task.js'
 import { CsiChannel } from './channel.js'
 import { csiClient, type CsiClient, type CsiTarget } from './client.js'
@@ -10,7 +10,7 @@ import { parseCsiPlugin } from './csi-plugin.js'
 /** The CSI kind of plugin, with its own types of channel and client. */
 export interface CsiKind extends PluginKind {
   open(socketPath: string): CsiChannel
-  client(pick: () => PluginChannel, gone?: PluginGone, closing?: AbortSignal): CsiClient
+  client(pick: () => PluginChannel, gone?: PluginGone, closing?: AbortSignal, held?: PluginHeld): CsiClient
 }
 
 /** A monolith serves both roles on one socket, and is registered as two plugins of one name. */
@@ -35,11 +35,12 @@ export function csiKind(init: { rpcTimeoutMs?: number | undefined } = {}): CsiKi
     types: typesOf.monolith,
     configure,
     open: (socketPath) => new CsiChannel(socketPath, rpcTimeoutMs),
-    client: (pick, gone, closing) =>
+    client: (pick, gone, closing, held) =>
       csiClient({
         pick: () => ofCsi(pick()),
         gone: gone && ((target, signal) => gone(target as CsiTarget & PluginChannel, signal)),
         closing,
+        held,
         rpcTimeoutMs,
       }),
   }
@@ -50,6 +51,8 @@ function configure(task: PluginTask): PluginTaskConfig {
   return {
     id: config.id,
     types: typesOf[config.type],
+    // A node plugin has the mounts of its machine, and often processes behind them: two would undo each other's.
+    overlaps: config.type === 'controller',
     healthTimeoutMs: config.healthTimeoutMs ?? defaults.healthTimeoutMs,
     initTimeoutMs: config.initTimeoutMs ?? defaults.initTimeoutMs,
     socketName: 'csi.sock',

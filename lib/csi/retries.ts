@@ -1,5 +1,7 @@
 import { now, random } from '../clock.js'
 import { PlugstreamError } from '../errors.js'
+import type { PluginHeld } from '../plugin/kind.js'
+import { untilLetGo } from './held-back.js'
 import { retryDelayMs, type RetryPolicy } from './retry-policy.js'
 import { outcomeOf } from './status.js'
 import { within } from './within.js'
@@ -12,6 +14,8 @@ export interface AttemptPorts<Target> {
   gone?: ((target: Target, signal: AbortSignal) => Promise<unknown>) | undefined
   /** Aborted when `pick` will give nothing any more: a pause ends at once, with what it throws then. Default: never. */
   closing?: AbortSignal | undefined
+  /** Resolves when attempts that are held back may go on; nothing where they are not held. Default: they never are. */
+  held?: PluginHeld | undefined
 }
 
 /** How long a call may go on. */
@@ -114,8 +118,8 @@ class Series<Target> {
   }
 
   async #nextTarget(): Promise<Target> {
-    const { pick, gone } = this.#ports
-    const target = pick()
+    const { gone } = this.#ports
+    const target = await this.#pick()
     if (!this.#pending || this.#pending.target === target) return target
     const { target: old, until } = this.#pending
     const waitMs = Math.min(until, this.#endAt) - now()
@@ -124,6 +128,12 @@ class Series<Target> {
     // A timer of Node may be a millisecond early.
     if (waitMs > 0) await this.#within(waitMs + 1, untilGone)
     this.#pending = undefined
+    return this.#pick()
+  }
+
+  async #pick(): Promise<Target> {
+    const { pick, held } = this.#ports
+    if (held?.()) await untilLetGo(this.#rpc, held, { timeoutMs: this.#leftMs(), signal: this.#bounds.signal })
     return pick()
   }
 

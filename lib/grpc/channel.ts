@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { status, type ServiceError } from '@grpc/grpc-js'
 import { PlugstreamError } from '../errors.js'
 import type { PluginFacts } from '../plugin/fingerprint.js'
@@ -119,6 +120,14 @@ export class GrpcChannel implements PluginChannel {
       })
     }
     return call
+  }
+
+  /** Resolves in the first turn in which no call is in flight, streams too, and none has begun since the turn before. */
+  async idle(): Promise<void> {
+    do {
+      await Promise.all(this.#inFlight.keys())
+      await nextTurn()
+    } while (this.#inFlight.size > 0)
   }
 
   /** Refuses new calls at once, lets those in flight finish, streams too, and resolves when every connection is gone. Idempotent. */

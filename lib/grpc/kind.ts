@@ -35,6 +35,7 @@ function configure({ plugin }: PluginTask): PluginTaskConfig {
   return {
     id,
     types: ['grpc'],
+    overlaps: true, // each on a socket of its own, and what they share they know how to
     healthTimeoutMs: config.healthTimeoutMs ?? defaults.healthTimeoutMs,
     initTimeoutMs: config.initTimeoutMs ?? defaults.initTimeoutMs,
     socketName: config.socketName ?? 'grpc.sock',

@@ -26,13 +26,17 @@ export interface PluginKind {
   /**
    * A client over whatever channel `pick` gives at each call (`host.client`, and the default of `registry.dispense`). One and the same
    * channel stands for one and the same server; `gone` tells when the process behind one is no more, and `closing` when `pick` will give
-   * none any more: what waits to call again need not wait longer.
+   * none any more: what waits to call again need not wait longer. While `held` gives something, calls are to wait for it, each as long
+   * as it has time, and then to ask it again: the plugin is being replaced.
    */
-  client?(pick: () => PluginChannel, gone?: PluginGone, closing?: AbortSignal): unknown
+  client?(pick: () => PluginChannel, gone?: PluginGone, closing?: AbortSignal, held?: PluginHeld): unknown
 }
 
 /** What a channel is told of the registration that it is opened for. */
 export type ChannelOptions = Readonly<Record<string, string>>
+
+/** Resolves when calls to a plugin that are held back may go on; nothing where they are not held. */
+export type PluginHeld = () => Promise<void> | undefined
 
 /**
  * Resolves once the process behind a channel that was picked before is gone, so that nothing it was asked to do is still under way. Where
@@ -46,6 +50,8 @@ export interface PluginTaskConfig {
   id: string
   /** What is registered, in order, once the plugin is ready. */
   types: readonly PluginType[]
+  /** Two of them may serve at the same time, so that one can take the place of another beside it. Default: false. */
+  overlaps?: boolean
   healthTimeoutMs: number
   initTimeoutMs: number
   /** File name of the socket in its directory, as in `csi.sock`. */
@@ -100,6 +106,8 @@ export interface PluginChannel {
    */
   identify(signal: AbortSignal): Promise<Partial<PluginIdentity>>
   fingerprint(type: PluginType, signal: AbortSignal): Promise<PluginFacts>
+  /** Resolves as soon as no call but probes is in flight. Default: nobody can tell, and nothing is waited for. */
+  idle?(): Promise<void>
   /** Resolves when the connection is gone. Calls in flight may finish. Idempotent. */
   close(): Promise<void>
   /** Ends the calls that closing left to finish. Default: they are waited for. */

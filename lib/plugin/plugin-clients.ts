@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { PlugstreamError } from '../errors.js'
+import type { CallHolds } from './call-holds.js'
 import type { PluginChannel, PluginGone, PluginKind } from './kind.js'
 import type { PluginInfo, PluginType } from './plugin.js'
 
@@ -22,6 +23,8 @@ export class PluginClients {
     private readonly kinds: readonly PluginKind[],
     /** Nothing where nothing is known of the instance yet. @throws ERR_CLOSED. */
     private readonly reach: (plugin: PluginInfo) => Reach | undefined,
+    /** Whose calls are held back, by `nameOf`. */
+    private readonly holds?: CallHolds,
   ) {
     setMaxListeners(0, this.#closing.signal) // each call that waits to be made again has one
   }
@@ -47,8 +50,14 @@ export class PluginClients {
   of(type: PluginType, what: string, instances: () => readonly PluginInfo[]): unknown {
     const kind = this.kindOf(type)
     const gone: PluginGone = (channel, signal) => this.#gone.get(channel)?.(signal) ?? new Promise(() => undefined)
-    if (kind.client) return kind.client(() => this.#pick(instances(), what), gone, this.#closing.signal)
+    const held = (): Promise<void> | undefined => this.holds?.held(what)
+    if (kind.client) return kind.client(() => this.#pick(instances(), what), gone, this.#closing.signal, held)
     throw new PlugstreamError('ERR_PLUGIN_UNKNOWN', `the plugin kind of ${type} has no client`)
+  }
+
+  /** Whether calls to a plugin are held back: it is being replaced. */
+  isHeld(plugin: Pick<PluginInfo, 'type' | 'name'>): boolean {
+    return this.holds?.held(nameOf(plugin)) !== undefined
   }
 
   /** For the registry: a client of exactly the instance that is asked for. */

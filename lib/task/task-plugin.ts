@@ -53,6 +53,10 @@ export function checkTask(task: PluginTask): void {
   if (isolation !== 'none' && isolation !== 'image') {
     throw invalidOption('task.isolation', isolation, "'none' or 'image'")
   }
+  const upgrade: unknown = task.upgrade
+  if (upgrade !== undefined && upgrade !== 'overlap' && upgrade !== 'exclusive' && upgrade !== 'elected') {
+    throw invalidOption('task.upgrade', upgrade, "'overlap', 'exclusive' or 'elected', or left out")
+  }
   if (task.csiPlugin !== undefined && task.plugin !== undefined) {
     throw invalidOption('task.plugin', task.plugin, 'left out where csiPlugin is given')
   }

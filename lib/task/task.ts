@@ -27,6 +27,12 @@ export interface PluginTask {
   plugin?:
     | { kind: string; id: string; healthTimeoutMs?: number; initTimeoutMs?: number; [setting: string]: unknown }
     | undefined
+  /**
+   * How this task takes the place of another alloc (`host.replace`). `overlap`: it serves beside the old one for a while. `exclusive`: the
+   * old one is stopped first, and calls wait. `elected`: it is started beside the old one, and may be not ready until that has stopped,
+   * since the plugins elect a leader. Default: `overlap` where both are controllers only, or gRPC servers, else `exclusive`.
+   */
+  upgrade?: 'overlap' | 'exclusive' | 'elected' | undefined
   /** `none`: the task sees host paths. `image`: it sees the paths of `TaskResources.mounts`. */
   isolation: 'none' | 'image'
   /** The task's own variables; of those of one name with `TaskResources.env`, these win. */

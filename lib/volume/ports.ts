@@ -33,7 +33,7 @@ export interface VolumePorts {
   files: VolumeFiles
   /** The volume root of a plugin, on the host; the one of its instance comes first. */
   volumeRoot: (plugin: string) => string
-  /** Whether a plugin is registered. */
+  /** Whether a plugin is registered, or is being replaced and will be again. */
   isRegistered: (type: PluginType, plugin: string) => boolean
   /** Resolves with the newest healthy instance of a plugin, as soon as there is one. */
   ready: (type: PluginType, plugin: string, signal: AbortSignal) => Promise<PluginInfo>

@@ -20,6 +20,7 @@ const notStages = [
   'plugin-host',
   'host-volumes',
   'host-announcements',
+  'host-replacements',
 ]
 
 export const isStage = (file: string): boolean =>

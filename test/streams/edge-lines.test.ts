@@ -1,5 +1,6 @@
 import { NEVER, map, type Observable } from 'rxjs'
 import { PlugstreamError } from '../../lib/errors.js'
+import type { Replacement } from '../../lib/task/replacement.js'
 import type { TaskNote } from '../../lib/task/task.js'
 import type { VolumeEvent } from '../../lib/volume/volume.js'
 import { edgeLines, type EdgeLine, type EdgeSources } from '../../streams/edge-lines.js'
@@ -12,6 +13,7 @@ const quiet: EdgeSources = {
   fingerprint$: NEVER,
   volumeEvent$: NEVER,
   note$: NEVER,
+  replacement$: NEVER,
   problem$: NEVER,
 }
 
@@ -34,6 +36,7 @@ describe('edgeLines', () => {
         fingerprint$: cold<never>('|'),
         volumeEvent$: cold<never>('|'),
         note$: cold<never>('|'),
+        replacement$: cold<never>('|'),
       }
       expectObservable(edgeLines({ ...empty, registryEvent$: cold<never>('--|'), problem$: cold<never>('|') })).toBe(
         '--|',
@@ -80,14 +83,23 @@ describe('edgeLines', () => {
         message: 'mounted at /v',
         at: 0,
       }
+      const replacement: Replacement = {
+        plugin: 'ebs',
+        from: { allocId: 'a1', taskName: 'driver' },
+        to: { allocId: 'a2', taskName: 'driver' },
+        phase: 'failed',
+        failure: new PlugstreamError('ERR_ABORTED', 'aborted'),
+        at: 0,
+      }
       const line$ = linesOf({
+        replacement$: cold('-------r', { r: replacement }),
         volumeEvent$: cold('------v', { v: volume }),
         health$: cold('     hl', { h: healthEvent(), l: last }),
         fingerprint$: cold('--fc', { f: pluginFingerprint(), c: controller }),
         note$: cold('       ----n', { n: note }),
         problem$: cold('    -----p', { p: new PlugstreamError('ERR_STORE_WRITE', 'the disk is full') }),
       })
-      expectObservable(line$, '^-------!').toBe('hlfcnpv', {
+      expectObservable(line$, '^--------!').toBe('hlfcnpvr', {
         h: { noun: 'health', line: 'csi-node ebs a1 healthy, ready, ready' },
         l: { noun: 'health', line: 'csi-node ebs a1 unhealthy, stopped, its task has stopped, final' },
         f: { noun: 'fingerprint', line: 'csi-node ebs a1 healthy, node node-1 STAGE_UNSTAGE_VOLUME' },
@@ -97,6 +109,7 @@ describe('edgeLines', () => {
         },
         n: { noun: 'task', line: 'a1 driver plugin-unhealthy, no socket at /run/a1/csi.sock' },
         p: { noun: 'host', line: 'ERR_STORE_WRITE the disk is full' },
+        r: { noun: 'task', line: 'a1 driver replaced by a2 in ebs, failed, aborted' },
         v: { noun: 'volume', line: 'ebs vol-1 mounted, default, web, mounted at /v' },
       })
     }))

@@ -182,6 +182,29 @@ describe('run tasks', () => {
       ])
     }))
 
+  it('many: follows what its host orders like what flows in, and completes when the host has no more to order', () =>
+    marbles((helpers) => {
+      const order$ = helpers.hot('--bs-|', { b: two, s: order('stop') })
+      const machine = new Machine(helpers, [run('-', 't'), run('--o', 'o')], { order$ })
+      expect(machine.play(helpers.cold('(a|)', { a: one }), { end: '-----|' })).to.deep.equal([
+        '0: 1 prestart',
+        '0: start 1',
+        '0: 1 started 1',
+        '2: 2 prestart',
+        '2: start 2',
+        '2: 2 started 2',
+        '3: 1 stopping',
+        '3: stop 1 within 50',
+        '3: release 1',
+        '3: 1 exited SIGTERM',
+        '3: 1 stopped',
+        '4: 2 exited 0',
+        '4: stop 2 within 50',
+        '4: release 2',
+        '4: 2 stopped',
+      ])
+    }))
+
   it('source error: ends nothing, and is passed on when the last task has stopped', () =>
     marbles((helpers) => {
       const error = new Error('no more specs')
@@ -240,6 +263,12 @@ describe('run tasks', () => {
           expect(log.at(-1)).to.equal('5: 1 stopped')
         }))
     }
+
+    it('port error: orders of the host that fail leave everything as it is', () =>
+      marbles((helpers) => {
+        const machine = new Machine(helpers, [run('-----o', 'o')], { order$: helpers.cold('-#') })
+        expect(machine.play(helpers.cold('(a|)', { a: one }), { end: '-----|' }).at(-1)).to.equal('5: 1 stopped')
+      }))
 
     it('port error: a run whose end cannot be learned has ended, and one that cannot be stopped is asked again', () =>
       marbles((helpers) => {

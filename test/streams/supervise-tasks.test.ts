@@ -133,6 +133,34 @@ describe('superviseTasks', () => {
   )
 
   it(
+    'asks whether a plugin that is ready may be registered, and keeps its connection open meanwhile',
+    inMarbles((helpers) => {
+      const asked: string[] = []
+      const admit = (one: PluginTask) => (asked.push(one.allocId), helpers.cold('---a'))
+      const world = new World(helpers, { connections: ['-h'], ports: { admit } })
+      expect(expectSaid(world, 's', '----H')).to.eql(['4 register csi-node 1'])
+      expect(asked).to.eql(['a'])
+      expect(world.listened).to.eql(['0-4'])
+    }),
+  )
+
+  it(
+    'never registers what may not be, also where that is all there will be to hear of it',
+    inMarbles((helpers) => {
+      const world = new World(helpers, { ports: { admit: () => helpers.cold('-|') } })
+      expect(expectSaid(world, 's---x', '-')).to.eql(['4 release'])
+    }),
+  )
+
+  it(
+    'port error of admit: one note with the words of the error, and nothing registered',
+    inMarbles((helpers) => {
+      const admit = () => helpers.cold('-#', {}, new Error('it may not be'))
+      expect(expectSaid(new World(helpers, { ports: { admit } }), 's', '-B')).to.eql([])
+    }),
+  )
+
+  it(
     'port error of healthOf: says nothing of health, and the rest goes on',
     inMarbles((helpers) => {
       const world = new World(helpers, { ports: { healthOf: () => throwError(() => new Error('health')) } })

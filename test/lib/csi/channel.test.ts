@@ -320,6 +320,48 @@ describe('CsiChannel', () => {
     })
   })
 
+  describe('idle', () => {
+    it('is so at once where nothing is in flight, and when the last call has ended, however it ends', async () => {
+      const answers: (() => void)[] = []
+      const held: Handler = () => new Promise((resolve) => answers.push(() => resolve({})))
+      await serve({ NodeGetInfo: held, NodeGetCapabilities: never, Probe: never })
+      const channel = open()
+      const ends: string[] = []
+      const caller = new AbortController()
+      const probed = channel.probe(caller.signal).catch(() => undefined)
+      await channel.idle() // a probe is no call
+      const answered = channel.call('NodeGetInfo').then(() => ends.push('answered'))
+      const aborted = channel
+        .call('NodeGetCapabilities', {}, { signal: caller.signal })
+        .catch(() => ends.push('aborted'))
+      const idle = channel.idle().then(() => ends.push('idle'))
+      await until(() => answers.length === 1)
+      answers[0]!()
+      await answered
+      caller.abort()
+      await Promise.all([aborted, idle, probed])
+      expect(ends).to.deep.equal(['answered', 'aborted', 'idle'])
+    })
+
+    it('waits for a call that follows on another at once', async () => {
+      const answers: (() => void)[] = []
+      await serve({ NodeGetInfo: () => new Promise((resolve) => answers.push(() => resolve({}))) })
+      const channel = open()
+      const calls = (async () => {
+        await channel.call('NodeGetInfo')
+        await channel.call('NodeGetInfo')
+      })()
+      let isIdle = false
+      const idle = channel.idle().then(() => (isIdle = true))
+      await until(() => answers.length === 1)
+      answers[0]!()
+      await until(() => answers.length === 2)
+      expect(isIdle).to.equal(false)
+      answers[1]!()
+      await Promise.all([calls, idle])
+    })
+  })
+
   describe('close', () => {
     it('leaves no connection and no handle, connected or not', async () => {
       const before = await inUse()
@@ -451,4 +493,8 @@ function signalled() {
 
 async function turns(times: number): Promise<void> {
   for (let i = 0; i < times; i++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await turns(1)
 }

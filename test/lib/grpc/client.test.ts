@@ -120,6 +120,19 @@ describe('a client of a gRPC plugin', () => {
     await closing
   })
 
+  it('keeps its channel from being idle while it is under way, a stream too', async () => {
+    const channel = await serving('one', always('SERVING'))
+    await channel.idle()
+    const stream = clientOf(() => channel).watch({ service: '' })
+    await once(stream, 'data')
+    const ends: string[] = []
+    const idle = channel.idle().then(() => ends.push('idle'))
+    stream.once('error', () => ends.push('ended'))
+    stream.cancel()
+    await idle
+    expect(ends).to.deep.equal(['ended', 'idle'])
+  })
+
   it('says whether there is somebody to be called, and closes nothing that is not its own', async () => {
     const channel = await serving('one', always('SERVING'))
     let reachable = true

@@ -55,6 +55,7 @@ describe('the gRPC kind', () => {
       expect(configured({ kind: 'grpc', id: 'web' })).to.deep.equal({
         id: 'web',
         types: ['grpc'],
+        overlaps: true,
         healthTimeoutMs: 30_000,
         initTimeoutMs: 300_000,
         socketName: 'grpc.sock',

@@ -1,17 +1,19 @@
 import { expect } from 'chai'
 import type { PluginChannel, PluginGone, PluginKind } from '../../../lib/plugin/kind.js'
 import type { PluginInfo } from '../../../lib/plugin/plugin.js'
-import { PluginClients, type Reach } from '../../../lib/plugin/plugin-clients.js'
+import { CallHolds } from '../../../lib/plugin/call-holds.js'
+import { nameOf, PluginClients, type Reach } from '../../../lib/plugin/plugin-clients.js'
 
 interface ToyClient {
   pick: () => PluginChannel
   gone: PluginGone
   closing: AbortSignal
+  held: () => Promise<void> | undefined
 }
 
 const kind = {
   types: ['toy'],
-  client: (pick, gone, closing) => ({ pick, gone, closing }),
+  client: (pick, gone, closing, held) => ({ pick, gone, closing, held }),
 } as Partial<PluginKind> as PluginKind
 const channel = (): PluginChannel => ({}) as PluginChannel
 const instance = (allocId: string) => ({ type: 'toy', name: 'train', allocId }) as PluginInfo
@@ -76,6 +78,24 @@ describe('PluginClients', () => {
     expect(closing.aborted).to.equal(false)
     clients.close()
     expect(closing.aborted).to.equal(true)
+  })
+
+  it('holds back the calls of a plugin that is held, and of no other', async () => {
+    const holds = new CallHolds()
+    const clients = new PluginClients([kind], () => undefined, holds)
+    const [train, car] = ['train', 'car'].map((name) => {
+      const plugin = { type: 'toy', name }
+      return { plugin, client: clients.of('toy', nameOf(plugin), () => []) as ToyClient }
+    }) as [{ plugin: PluginInfo; client: ToyClient }, { plugin: PluginInfo; client: ToyClient }]
+    const letGo = holds.hold(nameOf(train.plugin))
+    const over = train.client.held()
+    expect(over).to.be.instanceOf(Promise)
+    expect(clients.isHeld(train.plugin)).to.equal(true)
+    expect(car.client.held()).to.equal(undefined)
+    expect(clients.isHeld(car.plugin)).to.equal(false)
+    letGo()
+    await over
+    expect(train.client.held()).to.equal(undefined)
   })
 
   it('never tells of one that nobody can tell of, or that was not picked', async () => {

@@ -110,6 +110,7 @@ describe('taskPlugin', () => {
     ['task.plugin.kind', { plugin: {} }],
     ['csiPlugin.id', { csiPlugin: { type: 'node' } }],
     ['csiPlugin', { csiPlugin: null }],
+    ['task.upgrade', { upgrade: 'rolling', csiPlugin: { id: 'ebs', type: 'node' } }],
     ['task.allocId', { allocId: '', csiPlugin: { id: 'ebs', type: 'node' } }],
   ]
   for (const [field, overrides] of refused)
