@@ -28,7 +28,7 @@ export interface HostInit extends HostOptions {
   store?: KeyvLike | StateStore | undefined
   /** What `registry.dispense` gives, by plugin type. Default: each kind's client. */
   dispensers?: Dispensers | undefined
-  /** Gives secrets by the `secretsRef` of what is done with a volume. Default: there are none. */
+  /** Gives secrets by the `secretsRef` of what is done with a volume, within the time that has. Default: there are none. */
   secrets?: GiveSecrets | undefined
 }
 

@@ -682,3 +682,18 @@ describe('the volume manager', () => {
     }),
   )
 })
+
+describe('a volume that has to be free', () => {
+  it(
+    'is refused with each of its users named once, and let through once it is free',
+    withFake(async (_plugin, { manager }) => {
+      const uses = [request(), request({ mountName: 'again' }), request({ allocId: 'b' })]
+      for (const use of uses) await manager.mount(use)
+      expect(() => manager.mustBeFree({ plugin: 'disk', volumeId: 'v1' }))
+        .to.throw('volume "v1" of plugin "disk" is held here for a, b: unmount it first')
+        .with.property('code', 'ERR_VOLUME_BUSY')
+      for (const use of uses) await manager.unmount(use)
+      manager.mustBeFree({ plugin: 'disk', volumeId: 'v1' })
+    }),
+  )
+})
