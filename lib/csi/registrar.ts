@@ -1,5 +1,5 @@
 import { status, type ServiceError } from '@grpc/grpc-js'
-import { PlugstreamError } from '../errors.js'
+import { abortedError, PlugstreamError } from '../errors.js'
 import { unaryCall, type CallDefinition } from '../grpc/call.js'
 import { Link } from '../grpc/link.js'
 import type { RegistrarInfo, RegistrarVerdict } from '../plugin/announcement.js'
@@ -47,7 +47,7 @@ async function call<R extends Rpc>(
   try {
     return await answerOf(link, rpc, request, signal, timeoutMs)
   } catch (failure) {
-    if (signal.aborted) throw new PlugstreamError('ERR_ABORTED', `${rpc}: aborted`, { cause: signal.reason as unknown })
+    if (signal.aborted) throw abortedError(rpc, signal)
     throw silence(socketPath, rpc, failure as ServiceError, timeoutMs)
   } finally {
     await link.close(() => Promise.resolve())

@@ -1,5 +1,5 @@
 import { status, type ServiceError } from '@grpc/grpc-js'
-import { PlugstreamError } from '../errors.js'
+import { abortedError } from '../errors.js'
 import type { ProbeAnswer } from '../plugin/kind.js'
 import { endOf, speaksNoHttp2 } from './call.js'
 
@@ -25,7 +25,7 @@ export function meaningOfStatus(servingStatus: string | number | undefined, serv
 /**
  * What it means that Check failed.
  *
- * @throws the reason of the signal, where that was what ended it.
+ * @throws ERR_ABORTED or ERR_TIMEOUT where the signal was what ended it.
  */
 export async function meaningOfFailure(
   error: ServiceError,
@@ -34,7 +34,7 @@ export async function meaningOfFailure(
   const description = `Check failed: ${status[error.code]}: ${error.details}`
   switch (await endOf(error, signal, wasLost)) {
     case 'aborted':
-      throw PlugstreamError.from(signal.reason, 'ERR_ABORTED', 'Check')
+      throw abortedError('Check', signal)
     case 'closed':
       return { kind: 'unreachable', description }
     case 'none':

@@ -8,18 +8,18 @@ export interface GrpcPluginConfig {
   /** Plugin name; global, not namespaced. */
   id: string
   /** The service whose health is asked for, as in `acme.Web`. Default: the server as a whole. */
-  service?: string
+  service?: string | undefined
   /** What is known of the plugin, which cannot say so itself: its own name, and its version. Default: nothing. */
-  provider?: string
-  version?: string
+  provider?: string | undefined
+  version?: string | undefined
   /** Where the task sees the directory of its socket. Default: `/grpc`. */
-  mountDir?: string
+  mountDir?: string | undefined
   /** The file name of its socket. Default: `grpc.sock`. */
-  socketName?: string
+  socketName?: string | undefined
   /** How long the plugin may have no socket, no answer, or errors, before a restart is asked for. Default: 30 000. */
-  healthTimeoutMs?: number
+  healthTimeoutMs?: number | undefined
   /** How long the plugin may answer that it is not serving. Default: 300 000. */
-  initTimeoutMs?: number
+  initTimeoutMs?: number | undefined
 }
 
 const fields = fieldsOf<GrpcPluginConfig>({
