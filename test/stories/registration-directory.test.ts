@@ -2,6 +2,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { NEVER } from 'rxjs'
+import type { Timing } from '../../lib/defaults.js'
 import { openHost } from '../../streams/host.js'
 import { Registrar, type Announced, type RegistrarQuirks } from '../fakes/registrar.js'
 import { HostpathDriver } from '../interop/hostpath-driver.js'
@@ -27,9 +28,9 @@ function aDoor(tell: (door: Door) => Promise<void>): () => Promise<void> {
   return () => inDirectory((root) => withDoor(root, tell))
 }
 
-function withDoor(root: string, tell: (door: Door) => Promise<void>): Promise<void> {
+function withDoor(root: string, tell: (door: Door) => Promise<void>, timing: Partial<Timing> = {}): Promise<void> {
   const directory = join(root, 'r')
-  const init = { task$: NEVER, registrationDirectory: directory, timing: { ...shortTiming, restoreGraceMs: 200 } }
+  const init = { task$: NEVER, registrationDirectory: directory, timing: { ...shortTiming, ...timing } }
   return withHost(join(root, 'host'), init, async (story) => {
     const socketOf = (driver: string): string => join(root, `${driver}.sock`)
     const pathOf = (file = `${name}-reg.sock`): string => join(directory, file)
@@ -395,7 +396,9 @@ describe('a directory for registration sockets', () => {
           const connection = { socketPath: byHand.socketPath }
           await host.registry.register({ type: 'csi-node', name: 'by-hand', allocId: 'x', connection })
         })
-        await withDoor(root, async ({ health, registry }) => {
+        // Long enough for both to be found alive on a busy machine.
+        const timing = { restoreGraceMs: 2_000 }
+        const later = async ({ health, registry }: Door): Promise<void> => {
           await registrar.told(2)
           for (const one of [name, 'by-hand']) await health.until((event) => event.plugin.name === one && event.healthy)
           // In this order: when the second is lost, the first would have been.
@@ -404,7 +407,8 @@ describe('a directory for registration sockets', () => {
           await byHand.close()
           const lost = await registry.until(({ kind }) => kind === 'deregistered')
           expect([lost.plugin.name, lost.reason]).to.deep.equal(['by-hand', 'lost'])
-        })
+        }
+        await withDoor(root, later, timing)
       } finally {
         await registrar.kill()
         for (const one of [byHand, driver]) await one.close()
