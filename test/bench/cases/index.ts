@@ -7,6 +7,7 @@ import { registering } from './registering.js'
 import { restoring } from './restoring.js'
 import { saving } from './saving.js'
 import { tellings } from './telling.js'
+import { upgrades } from './upgrading.js'
 
 /** Every bench, in the order they are run. */
 export const benches: readonly Bench[] = [
@@ -18,4 +19,5 @@ export const benches: readonly Bench[] = [
   ...holding,
   ...mounting,
   containing,
+  ...upgrades,
 ]
