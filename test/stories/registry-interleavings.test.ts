@@ -332,7 +332,7 @@ function cameInTurn({ asked, came }: Run): void {
       continue
     }
     const one = came[next++]
-    if (one === undefined || ('refused' in one && codeOf(one.refused) === 'ERR_CLOSED')) return // closed on a store that hangs
+    if (one === undefined || isClosed(one)) return // closed on a store that hangs
     const words = `${kind} ${keyOf(ref)}`
     if ('refused' in one) {
       expect(one.refused, words).to.deep.include({ code: 'ERR_STORE_WRITE' })
@@ -344,8 +344,14 @@ function cameInTurn({ asked, came }: Run): void {
     if (kind === 'deregister') there.delete(keyOf(ref))
     else there.set(keyOf(ref), { version, id: kind === 'update' && known ? known.id : id })
   }
-  expect(came.length, 'nothing else came').to.equal(next)
+  // What would have changed nothing is refused, too, where it waits behind a store that hangs.
+  expect(
+    came.slice(next).filter((one) => !isClosed(one)),
+    'nothing else came',
+  ).to.deep.equal([])
 }
+
+const isClosed = (one: Came): boolean => 'refused' in one && codeOf(one.refused) === 'ERR_CLOSED'
 
 async function isStored(run: Run): Promise<void> {
   const again = await Registry.open({ store: fakeStore(run.store.records) })

@@ -146,6 +146,7 @@ describe('the configuration of a task with a CSI plugin', () => {
       mountDir: '/csi',
       volumeDir: '/local/csi',
       endpointVariable: 'CSI_ENDPOINT',
+      overlaps: false,
     }
     expect(configure({ ...task, csiPlugin: minimal })).to.deep.equal(expected)
     expect(configure({ ...task, plugin: { kind: 'csi', ...minimal } })).to.deep.equal(expected)
