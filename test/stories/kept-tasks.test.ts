@@ -83,21 +83,29 @@ describe('tasks that outlive their host', function () {
     needs(this, process.platform === 'linux', 'only Linux tells one process from the next of its number')
   })
 
+  const hosts: Host[] = []
+  const aHost = (...args: ConstructorParameters<typeof Host>): Host => {
+    const host = new Host(...args)
+    hosts.push(host)
+    return host
+  }
+  afterEach(() => Promise.all(hosts.splice(0).map((host) => host.kill())))
+
   it('are the same processes after twenty hosts were killed, one after the other, and are ended by the last', () =>
     inDirectory(async (stateDir) => {
-      const first = new Host(stateDir)
+      const first = aHost(stateDir)
       const pids = [await first.pid('driver'), await first.pid('plain')]
       await first.says('healthy')
       await first.kill()
       for (let round = 0; round < 20; round++) {
-        const host = new Host(stateDir)
+        const host = aHost(stateDir)
         // Killed at another moment each time: as it begins, as it has taken over, and when all is well.
         if (round % 3 === 1) expect(await host.pid('driver')).to.equal(pids[0])
         if (round % 3 === 2) await host.says('healthy 1.0.0')
         await host.kill()
         expect(await tasksOf(stateDir)).to.deep.equal([pids[0]])
       }
-      const last = new Host(stateDir, 'stop')
+      const last = aHost(stateDir, 'stop')
       expect([await last.pid('driver'), await last.pid('plain')]).to.deep.equal(pids)
       await last.says('healthy')
       await last.close()
@@ -106,11 +114,11 @@ describe('tasks that outlive their host', function () {
 
   it('outlive a host that is closed, if it is to keep them', () =>
     inDirectory(async (stateDir) => {
-      const first = new Host(stateDir)
+      const first = aHost(stateDir)
       const pids = [await first.pid('driver'), await first.pid('plain')]
       await first.says('healthy')
       await first.close()
-      const last = new Host(stateDir, 'stop')
+      const last = aHost(stateDir, 'stop')
       expect([await last.pid('driver'), await last.pid('plain')]).to.deep.equal(pids)
       await last.close()
       expect(pids.filter(isThere)).to.deep.equal([])
@@ -118,10 +126,10 @@ describe('tasks that outlive their host', function () {
 
   it('come back under their policy where they end, and the end is seen at once', () =>
     inDirectory(async (stateDir) => {
-      const first = new Host(stateDir)
+      const first = aHost(stateDir)
       await first.says('healthy')
       await first.kill()
-      const last = new Host(stateDir, 'stop')
+      const last = aHost(stateDir, 'stop')
       const pid = await last.pid('driver')
       await last.says('healthy')
       process.kill(pid, 'SIGKILL')
@@ -135,12 +143,12 @@ describe('tasks that outlive their host', function () {
 
   it('are found where they ended while no host was there, and begin anew', () =>
     inDirectory(async (stateDir) => {
-      const first = new Host(stateDir)
+      const first = aHost(stateDir)
       const pids = [await first.pid('driver'), await first.pid('plain')]
       await first.says('healthy')
       await first.kill()
       for (const pid of pids) process.kill(pid, 'SIGKILL')
-      const last = new Host(stateDir, 'stop')
+      const last = aHost(stateDir, 'stop')
       const now = [await last.pid('driver'), await last.pid('plain')]
       expect(now.filter((pid) => pids.includes(pid))).to.deep.equal([])
       await last.says('healthy')
@@ -149,26 +157,26 @@ describe('tasks that outlive their host', function () {
 
   it('are found where the host died after they had begun and before that was on record', () =>
     inDirectory(async (stateDir) => {
-      const first = new Host(stateDir, 'keep', '1.0.0', 'unsaved')
+      const first = aHost(stateDir, 'keep', '1.0.0', 'unsaved')
       await first.ended
-      const last = new Host(stateDir, 'stop')
+      const last = aHost(stateDir, 'stop')
       const pids = [await last.pid('driver'), await last.pid('plain')]
       await last.says('healthy')
       expect(await tasksOf(stateDir)).to.deep.equal([pids[0]])
       expect(first.lines).to.deep.equal([])
       const [driver, plain] = pids.map((pid) => seeProcess(pid)?.startTicks ?? 0)
-      expect(Math.max(driver!, plain!)).to.be.below(last.begunAtTicks)
+      expect(Math.max(driver!, plain!)).to.be.at.most(last.begunAtTicks)
       await last.close()
       expect(pids.filter(isThere)).to.deep.equal([])
     }))
 
   it('are ended, and begun anew, where they are to be something else', () =>
     inDirectory(async (stateDir) => {
-      const first = new Host(stateDir)
+      const first = aHost(stateDir)
       const pids = [await first.pid('driver'), await first.pid('plain')]
       await first.says('healthy 1.0.0')
       await first.kill()
-      const last = new Host(stateDir, 'stop', '2.0.0')
+      const last = aHost(stateDir, 'stop', '2.0.0')
       await last.says('healthy 2.0.0')
       expect(await last.pid('plain')).to.equal(pids[1])
       expect(await last.pid('driver')).to.not.equal(pids[0])
