@@ -18,6 +18,7 @@ export type {
   MountRef,
   MountRequest,
   SecretsRequest,
+  UnmountRef,
   VolumeAccess,
   VolumeCallOptions,
   VolumeEvent,

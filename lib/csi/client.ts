@@ -2,7 +2,7 @@ import { csiAttemptMs, csiOperationTimeoutMs, defaultTiming } from '../defaults.
 import { invalidOption, PlugstreamError } from '../errors.js'
 import { checkOptions } from './call-options.js'
 import { checkAdvertised, type TellCapabilities } from './gate.js'
-import { now } from '../clock.js'
+import { elapsedMs } from '../clock.js'
 import type { ListedVolume } from './messages/controller.js'
 import type { VolumeHealthOf } from './messages/health.js'
 import type { Page, PageRequest } from './messages/shared.js'
@@ -123,9 +123,9 @@ export function csiClient(init: CsiClientInit): CsiClient {
     }
     return withRetries(rpc, { pick, gone, closing, held }, bounds, async (target, attemptTimeoutMs) => {
       const limits = { timeoutMs: attemptTimeoutMs, ...(signal && { signal }) }
-      const startedAt = now()
+      const startedAt = elapsedMs()
       await checkAdvertised(rpc, needs, (list) => target.capabilities(list), limits)
-      limits.timeoutMs = Math.max(1, attemptTimeoutMs - (now() - startedAt))
+      limits.timeoutMs = Math.max(1, attemptTimeoutMs - (elapsedMs() - startedAt))
       return read(rpc, operation, request, await target.call(rpc, message, limits))
     })
   }

@@ -1,4 +1,4 @@
-import { now } from '../clock.js'
+import { elapsedMs } from '../clock.js'
 import { PlugstreamError } from '../errors.js'
 import type { PluginHeld } from '../plugin/kind.js'
 import { within } from './within.js'
@@ -14,9 +14,9 @@ export async function untilLetGo(
   held: PluginHeld | undefined,
   { timeoutMs, signal }: { timeoutMs: number; signal?: AbortSignal | undefined },
 ): Promise<void> {
-  const endAt = now() + timeoutMs
+  const endAt = elapsedMs() + timeoutMs
   for (let over = held?.(); over; over = held?.()) {
-    const waitMs = endAt - now()
+    const waitMs = endAt - elapsedMs()
     if (waitMs <= 0) throw heldBack(rpc)
     const wait = over
     await within(rpc, waitMs, signal, () => wait)

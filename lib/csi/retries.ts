@@ -1,4 +1,4 @@
-import { now, random } from '../clock.js'
+import { elapsedMs, random } from '../clock.js'
 import { PlugstreamError } from '../errors.js'
 import type { PluginHeld } from '../plugin/kind.js'
 import { untilLetGo } from './held-back.js'
@@ -72,7 +72,7 @@ class Series<Target> {
     this.#rpc = rpc
     this.#ports = ports
     this.#bounds = bounds
-    this.#endAt = now() + bounds.timeoutMs
+    this.#endAt = elapsedMs() + bounds.timeoutMs
   }
 
   async try<Answer>(attempt: Attempt<Target, Answer>): Promise<Answer> {
@@ -80,7 +80,7 @@ class Series<Target> {
     const leftMs = this.#leftMs()
     if (leftMs <= 0 && this.#last) throw this.#last
     const limitMs = Math.max(1, Math.min(leftMs, this.#bounds.attemptMs))
-    const until = now() + limitMs
+    const until = elapsedMs() + limitMs
     this.#attempts++
     try {
       return await attempt(target, limitMs)
@@ -114,7 +114,7 @@ class Series<Target> {
   }
 
   #leftMs(): number {
-    return this.#endAt - now()
+    return this.#endAt - elapsedMs()
   }
 
   async #nextTarget(): Promise<Target> {
@@ -122,7 +122,7 @@ class Series<Target> {
     const target = await this.#pick()
     if (!this.#pending || this.#pending.target === target) return target
     const { target: old, until } = this.#pending
-    const waitMs = Math.min(until, this.#endAt) - now()
+    const waitMs = Math.min(until, this.#endAt) - elapsedMs()
     // One that cannot tell does not end the wait.
     const untilGone = (stop: AbortSignal): Promise<unknown> => gone?.(old, stop).catch(never) ?? never()
     // A timer of Node may be a millisecond early.

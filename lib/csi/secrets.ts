@@ -1,3 +1,5 @@
+import { withoutValues } from '../without-values.js'
+
 /** A request on the wire, as far as there may be secrets in it. */
 interface MaySecrets {
   secrets?: Readonly<Record<string, string>> | null
@@ -16,7 +18,5 @@ export function withoutSecrets(text: string, request: object): string {
   const { secrets, volume_capability, volume_capabilities = [] } = request as MaySecrets
   const flags = [volume_capability, ...volume_capabilities].flatMap((one) => one?.mount?.mount_flags ?? [])
   const values = [...Object.values(secrets ?? {}), ...flags.filter((flag) => flag.includes('='))]
-  const found = values.filter((value) => value !== '')
-  found.sort((a, b) => b.length - a.length) // so that none is left in parts
-  return found.reduce((rest, value) => rest.replaceAll(value, '***'), text)
+  return withoutValues(text, values)
 }

@@ -1,5 +1,6 @@
 import { status, type ServiceError } from '@grpc/grpc-js'
 import { PlugstreamError } from '../errors.js'
+import { cut } from '../without-values.js'
 import { withoutSecrets } from './secrets.js'
 
 /** What became of a call that failed: the plugin is done with it, or it may still be at work, or have done it. */
@@ -63,5 +64,5 @@ const wrapping = /^No connection established\. Last error: (Error: )?|( \([\dTZ:
 function shortened(details: string): string {
   const [text = ''] = details.split(/\n\s+at /, 1)
   const line = text.replaceAll(/\s+/g, ' ').replaceAll(wrapping, '').trim()
-  return line.length > longestText ? `${line.slice(0, longestText)}…` : line
+  return line.length > longestText ? line.slice(0, longestText) + cut : line
 }

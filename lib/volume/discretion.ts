@@ -1,6 +1,7 @@
 import type { CsiClient } from '../csi/client.js'
 import type { Secrets } from '../csi/messages/shared.js'
 import { PlugstreamError } from '../errors.js'
+import { withoutValues } from '../without-values.js'
 
 /**
  * Keeps the secrets that plugins were given out of what comes back from them: drivers repeat them in their errors, also in those of calls
@@ -18,11 +19,19 @@ export class Discretion {
 
   /** A client whose failures do not show them. */
   client(plugin: string, client: CsiClient): CsiClient {
+    const cleaned = (failure: unknown): unknown => this.#cleaned(plugin, failure)
     const discreet = async (answer: Promise<unknown>): Promise<unknown> => {
       try {
         return await answer
       } catch (failure) {
-        throw this.#cleaned(plugin, failure)
+        throw cleaned(failure)
+      }
+    }
+    const discreetStream = async function* (all: AsyncIterable<unknown>): AsyncGenerator {
+      try {
+        yield* all
+      } catch (failure) {
+        throw cleaned(failure)
       }
     }
     return new Proxy(client, {
@@ -31,16 +40,16 @@ export class Discretion {
         if (typeof method !== 'function') return method
         return (...args: unknown[]): unknown => {
           const answer = (method as (...args: unknown[]) => unknown)(...args)
-          return answer instanceof Promise ? discreet(answer) : answer
+          if (answer instanceof Promise) return discreet(answer)
+          return isStream(answer) ? discreetStream(answer) : answer
         }
       },
     })
   }
 
   #cleaned(plugin: string, failure: unknown): unknown {
-    // The longest first, so that none is left in parts.
-    const values = [...(this.#given.get(plugin) ?? [])].sort((a, b) => b.length - a.length)
-    const hide = (text: string): string => values.reduce((rest, value) => rest.replaceAll(value, '***'), text)
+    const values = [...(this.#given.get(plugin) ?? [])]
+    const hide = (text: string): string => withoutValues(text, values)
     if (!(failure instanceof PlugstreamError) || hide(failure.message) === failure.message) return failure
     const { code, message, retryable } = failure
     const details = Object.fromEntries(
@@ -50,3 +59,6 @@ export class Discretion {
     return new PlugstreamError(code, hide(message), { retryable, details })
   }
 }
+
+const isStream = (answer: unknown): answer is AsyncIterable<unknown> =>
+  typeof answer === 'object' && answer !== null && Symbol.asyncIterator in answer

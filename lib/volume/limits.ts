@@ -1,4 +1,4 @@
-import { now } from '../clock.js'
+import { elapsedMs } from '../clock.js'
 import { volumeCallMarginMs } from '../defaults.js'
 import { abortedError, invalidOption, PlugstreamError } from '../errors.js'
 import { checkSignal } from '../options.js'
@@ -33,7 +33,7 @@ export class Limits {
 
   /** For the next call that is part of the work, and ends with it at the latest. */
   get call(): { signal: AbortSignal; timeoutMs: number } {
-    const leftMs = Math.max(0, this.#endAt - now())
+    const leftMs = Math.max(0, this.#endAt - elapsedMs())
     return { signal: this.signal, timeoutMs: Math.min(leftMs + volumeCallMarginMs, longestTimeoutMs) }
   }
 }
@@ -55,7 +55,7 @@ export async function limited<T>(
   if (!(Number.isFinite(timeoutMs) && timeoutMs >= 1 && timeoutMs <= longestTimeoutMs))
     throw invalidOption('timeoutMs', timeoutMs, `a number of ms from 1 to ${longestTimeoutMs}`)
   const stop = new AbortController()
-  const limits = new Limits(doing, stop.signal, now() + timeoutMs)
+  const limits = new Limits(doing, stop.signal, elapsedMs() + timeoutMs)
   const end = ({ code, message, cause }: Pick<PlugstreamError, 'code' | 'message' | 'cause'>): void => {
     if (limits.isFinished) return
     const now = typeof limits.doing === 'string' ? limits.doing : limits.doing()

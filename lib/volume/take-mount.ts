@@ -8,6 +8,7 @@ import type {
   MountedVolume,
   MountRef,
   MountRequest,
+  UnmountRef,
   VolumeAccess,
   VolumeEvent,
   VolumeRef,
@@ -93,6 +94,12 @@ export function takeMountRef(given: MountRef, checkAccess: CheckAccess): TakenMo
     access: takeAccess(access, checkAccess),
     ...(mountName !== undefined && { mountName: name('mountName', mountName) }),
   }
+}
+
+/** @throws ERR_OPTION_INVALID naming the field. */
+export function takeUnmountRef(given: UnmountRef, checkAccess: CheckAccess): TakenMount & { path?: string } {
+  const ref = takeMountRef(given, checkAccess)
+  return given.path === undefined ? ref : { ...ref, path: name('path', given.path) }
 }
 
 /** A copy: its giver may use the object again. @throws ERR_OPTION_INVALID naming the field. */

@@ -31,9 +31,9 @@ function optionsOf(access: VolumeAccess): string {
   return `-${hashText(JSON.stringify([fsType, mountFlags, volumeMountGroup])).slice(0, 16)}`
 }
 
-/** An access without the flags that may hold credentials, to be shown. */
+/** An access without the flags that may hold credentials, to be shown: a copy, which who is shown it may change. */
 export function shownAccess(access: VolumeAccess): VolumeAccess {
-  if (access.kind === 'block' || !access.mountFlags) return access
+  if (access.kind === 'block') return { ...access }
   const { mountFlags: _hidden, ...shown } = access
   return shown
 }

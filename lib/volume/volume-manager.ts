@@ -11,7 +11,7 @@ import type { Limits } from './limits.js'
 import { checkFree, checkNoLink, missing } from './node-steps.js'
 import { Operations } from './operations.js'
 import type { VolumePorts } from './ports.js'
-import { takeMount, takeMountRef, takeRef, type TakenMount, type TakenRef, type TakenRequest } from './take-mount.js'
+import { takeMount, takeRef, takeUnmountRef, type TakenMount, type TakenRef, type TakenRequest } from './take-mount.js'
 import { stageUsageOf } from './usage.js'
 import { PluginHalves } from './plugin-halves.js'
 import { letGo, VolumeCourse, type VolumePlugin } from './volume-course.js'
@@ -19,8 +19,8 @@ import { allocPath, stagingPath, stagingRoot, targetPath } from './volume-paths.
 import { claimOf, decodeVolume, newRecord, volumeKey, volumePrefix, withClaim, type Claim } from './volume-record.js'
 import type {
   MountedVolume,
-  MountRef,
   MountRequest,
+  UnmountRef,
   VolumeCallOptions,
   VolumeEvent,
   VolumeRef,
@@ -116,8 +116,8 @@ export class VolumeManager {
    * Ends a use of a volume; with the last one, the volume is unstaged and detached. One that there is not is no error. From when its turn
    * has come it goes on also where the caller gives up, and for as long as its plugin takes to come back.
    */
-  async unmount(ref: MountRef, options: VolumeCallOptions = {}): Promise<void> {
-    const wanted = takeMountRef(ref, this.#ports.checkAccess)
+  async unmount(ref: UnmountRef, options: VolumeCallOptions = {}): Promise<void> {
+    const wanted = takeUnmountRef(ref, this.#ports.checkAccess)
     await this.#operation(`unmounting ${nameOf(wanted)}`, wanted, options, (limits) => this.#unmount(wanted, limits))
   }
 
@@ -167,30 +167,44 @@ export class VolumeManager {
       if (volume) await this.#recover(volume, this.#course(volume, plugin), limits)
       const record = await this.#planned(wanted, root, limits)
       if (!known) await checkFree(plugin.node, record.root, path)
-      // What is there from before the first call is none of the plugin's.
-      if (record.stage && !volume?.record.stage) await checkNoLink(plugin.node, record.stage.path)
-      limits.signal.throwIfAborted() // no claim for who has given up
-      const held = volume ?? this.#hold(key, newRecord(wanted, root))
       const claim: Claim = known ? { ...known, held: true } : claimFor(wanted, path)
-      const course = this.#course(held, plugin)
-      held.wanted(path, true)
       try {
-        await held.save(withClaim(record, claim))
-        if (held.isStale(claim)) await course.revive(limits)
-        else await course.up(claim, limits)
-        limits.finish()
-        this.#told('mounted', wanted, `mounted at ${path}`)
+        // What is there from before the first call is none of the plugin's.
+        if (record.stage && !volume?.record.stage) await checkNoLink(plugin.node, record.stage.path)
+        limits.signal.throwIfAborted() // no claim for who has given up
+        await this.#claim(withClaim(record, claim), claim, plugin, limits)
         return path
       } catch (failure) {
-        this.#told('failed', wanted, messageOf(failure))
-        if (known?.held) this.#stays(key, claim, failure)
-        else await this.#undo(held, course, claim)
+        if (!claimOf(this.#held.get(key)?.record, path)) this.#prune(record.root, claim)
         throw failure
-      } finally {
-        held.wanted(path, false)
-        this.#forgetIfGone(key)
       }
     })
+  }
+
+  /** On record, and then true; or undone. */
+  async #claim(record: HeldVolume['record'], claim: Claim, plugin: VolumePlugin, limits: Limits): Promise<void> {
+    const key = volumeKey(record)
+    const { allocId, path } = claim
+    const held = this.#held.get(key) ?? this.#hold(key, newRecord(record, record.root))
+    const wasHeld = claimOf(held.record, path)?.held ?? false
+    const about = { ...record, allocId }
+    const course = this.#course(held, plugin)
+    held.wanted(path, true)
+    try {
+      await held.save(record)
+      if (held.isStale(claim)) await course.revive(limits)
+      else await course.up(claim, limits)
+      limits.finish()
+      this.#told('mounted', about, `mounted at ${path}`)
+    } catch (failure) {
+      this.#told('failed', about, messageOf(failure))
+      if (wasHeld) this.#stays(key, claim, failure)
+      else await this.#undo(held, course, claim)
+      throw failure
+    } finally {
+      held.wanted(path, false)
+      this.#forgetIfGone(key)
+    }
   }
 
   /** What goes on record before the first call. @throws ERR_VOLUME_BUSY where the volume is staged for another kind of use. */
@@ -262,11 +276,13 @@ export class VolumeManager {
     }
   }
 
-  async #unmount(wanted: TakenMount, limits: Limits): Promise<void> {
+  async #unmount(wanted: TakenMount & { path?: string }, limits: Limits): Promise<void> {
     const key = volumeKey(wanted)
     const volume = this.#held.get(key)
-    const claim = volume && claimOf(volume.record, targetPath(volume.record.root, wanted))
     if (!volume) return
+    const { allocId, path = targetPath(volume.record.root, wanted) } = wanted
+    const there = claimOf(volume.record, path)
+    const claim = there?.allocId === allocId ? there : undefined
     if (!claim && volume.record.claims.length > 0) return volume.resave()
     let free = claim
     try {
@@ -429,10 +445,10 @@ export class VolumeManager {
     )
   }
 
-  /** Removes the directories of an alloc in which nothing is mounted any more: that of the namespace, and then its own. */
+  /** Removes the directories of an alloc in which nothing is to be mounted any more: from that of a use up to its own. */
   #prune(root: string, { allocId, path }: Claim): void {
     const top = allocPath(root, allocId)
-    for (let at = dirname(dirname(path)); at.startsWith(top); at = dirname(at)) {
+    for (let at = dirname(path); at.startsWith(top); at = dirname(at)) {
       for (const { record } of this.#held.values())
         if (record.claims.some((claim) => claim.path.startsWith(`${at}/`))) return
       this.#ports.files.removeIfEmpty(at)

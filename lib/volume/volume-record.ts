@@ -4,7 +4,7 @@ import { escapePathPart } from '../path-escape.js'
 import type { StoreRecord } from '../store/state-store.js'
 import { corrupt, fieldsOf } from '../stored-record.js'
 import { withSizes } from './stored-sizes.js'
-import type { TakenMount, TakenRef } from './take-mount.js'
+import type { TakenRef } from './take-mount.js'
 import type { VolumeAccess } from './volume.js'
 
 /** The schema of the records written here. One that is higher was written by a newer version, which knew what it meant. */
@@ -80,7 +80,7 @@ export function without<Field extends 'stage' | 'attachedTo' | 'publishContext' 
   return Object.fromEntries(kept) as unknown as VolumeRecord
 }
 
-export function newRecord({ plugin, namespace, volumeId }: TakenMount, root: string): VolumeRecord {
+export function newRecord({ plugin, namespace, volumeId }: TakenRef, root: string): VolumeRecord {
   return { plugin, namespace, volumeId, root, claims: [] }
 }
 

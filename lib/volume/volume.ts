@@ -24,6 +24,12 @@ export interface MountRef extends VolumeRef {
   mountName?: string | undefined
 }
 
+/** What `unmount` takes: also what `list` or `mount` gives. */
+export interface UnmountRef extends MountRef {
+  /** Where the use is. It tells one apart by itself, since `list` does not show mount flags. Default: where `access` and `mountName` say. */
+  path?: string
+}
+
 /** What `mount` takes. */
 export interface MountRequest extends MountRef {
   /** The name of the secrets of this volume, which `openHost({ secrets })` is asked for at each call. Default: it needs none. */

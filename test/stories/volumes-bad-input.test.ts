@@ -116,6 +116,7 @@ describeWithMounts('a mount that is asked for with bad values', () => {
       await (await volumes.mount(use)).unmount()
       const before = plugin.calls.filter(({ rpc }) => /^Node(Unp|P)ublish/.test(rpc)).length
       symlinkSync(outside, join(root, 'per-alloc', 'evil'))
+      mkdirSync(join(outside, 'default', 'v'), { recursive: true })
       mkdirSync(join(root, 'per-alloc', 'worse', 'default', 'v'), { recursive: true })
       symlinkSync(outside, join(root, 'per-alloc', 'worse', 'default', 'v', 'rw-mount-single-node-writer'))
       for (const allocId of ['evil', 'worse']) {
@@ -123,9 +124,10 @@ describeWithMounts('a mount that is asked for with bad values', () => {
         expect(failure.code, allocId).to.equal('ERR_MOUNT')
         expect(failure.message, allocId).to.include(`per-alloc/${allocId}/default/v`)
         expect(volumes.list(), allocId).to.deep.equal([])
-        expect(readdirSync(outside), allocId).to.deep.equal([])
+        expect(readdirSync(outside, { recursive: true }), allocId).to.deep.equal(['default', 'default/v'])
         expect(mountsBelow(directory), allocId).to.deep.equal([])
       }
+      execFileSync('rmdir', ['-p', 'default/v'], { cwd: outside })
       const now = plugin.calls.filter(({ rpc }) => /^Node(Unp|P)ublish/.test(rpc)).length
       expect(now).to.equal(before)
       for (const allocId of ['evil', 'worse']) execFileSync('rm', ['-r', join(root, 'per-alloc', allocId)])
@@ -138,7 +140,8 @@ describeWithMounts('a mount that is asked for with bad values', () => {
         join(staging, 'mount-single-node-writer'),
       ])
       expect([volumes.list(), readdirSync(outside), mountsBelow(directory)]).to.deep.equal([[], [], []])
-      execFileSync('rm', ['-r', join(root, 'staging', 'default'), join(root, 'per-alloc', use.allocId)])
+      execFileSync('rm', ['-r', join(root, 'staging', 'default')])
+      expect(readdirSync(join(root, 'per-alloc'))).to.deep.equal([])
     }),
   )
 })

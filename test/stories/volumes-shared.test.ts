@@ -23,6 +23,8 @@ async function withVolume(story: WatchedStory) {
   return { driver, gate: driver.gate, of, a: { ...of, allocId: 'a' }, b: { ...of, allocId: 'b' } }
 }
 
+const usual = ['kind', 'accessMode']
+
 describeWithMounts('a volume that more than one uses', () => {
   it(
     'stays staged for B when A unmounts it with an instance of its plugin that came after both',
@@ -88,6 +90,61 @@ describeWithMounts('a volume that more than one uses', () => {
       expect(await other).to.include({ code: 'ERR_VOLUME_BUSY' })
       await volumes.unmount({ ...b, access: { kind: 'mount', accessMode, mountFlags: ['noatime'] } })
       expect(gate.count(...node)).to.deep.equal([1, 2, 2, 1])
+    }),
+  )
+
+  it(
+    'is unmounted as it is listed or was mounted, where its mount options are not shown, and from nowhere else',
+    aWatchedStory(async (story) => {
+      const { volumes } = story
+      const { gate, a, b } = await withVolume(story)
+      const access = { kind: 'mount', accessMode: 'SINGLE_NODE_WRITER', mountFlags: ['noatime'] } as const
+      const mounted = await volumes.mount({ ...a, access })
+      const other = await volumes.mount({ ...b, access })
+      const { claims, ...volume } = volumes.list()[0]!
+      expect(claims.map((claim) => Object.keys(claim.access))).to.deep.equal([usual, usual])
+      await volumes.unmount({ ...volume, ...claims[0]!, allocId: 'b' })
+      expect(gate.count(...node)).to.deep.equal([1, 2, 0, 0])
+      await volumes.unmount({ ...volume, ...claims[0]! })
+      await volumes.unmount({ ...volume, ...claims[0]! })
+      expect([mounted, other].map(({ path }) => existsSync(path))).to.deep.equal([false, true])
+      await volumes.unmount(other)
+      expect(gate.count(...node)).to.deep.equal([1, 2, 2, 1])
+    }),
+  )
+
+  it(
+    'leaves no directory of who could not have it, nor of who gave it up',
+    aWatchedStory(async (story) => {
+      const { volumes } = story
+      const { gate, of, a, b } = await withVolume(story)
+      const held = gate.hold({ rpc: 'NodePublishVolume', when: 'before', volumeId: of.volumeId })
+      const failed = failureOf(volumes.mount(a))
+      await held
+      gate.letGo({ failing: true })
+      expect((await failed).code).to.equal('ERR_CSI_RPC')
+      const heldAgain = gate.hold({ rpc: 'NodePublishVolume', when: 'before', volumeId: of.volumeId })
+      const caller = new AbortController()
+      const givenUp = failureOf(volumes.mount(b, { signal: caller.signal }))
+      await heldAgain
+      caller.abort()
+      expect((await givenUp).code).to.equal('ERR_ABORTED')
+      gate.letGo({ failing: true })
+      await volumes.unmount(b) // its turn comes after all that
+    }),
+  )
+
+  it(
+    'is not changed by what is done to what is listed of it',
+    aWatchedStory(async (story) => {
+      const { volumes } = story
+      const { a } = await withVolume(story)
+      await using _mounted = await volumes.mount(a)
+      const before = structuredClone(volumes.list())
+      for (const { claims } of volumes.list())
+        for (const claim of claims)
+          Object.assign(claim.access, { accessMode: 'MULTI_NODE_MULTI_WRITER', readonly: true })
+      expect(volumes.list()).to.deep.equal(before)
     }),
   )
 

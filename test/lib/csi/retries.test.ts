@@ -4,7 +4,7 @@ import { withRetries, type AttemptPorts, type CallBounds } from '../../../lib/cs
 import { outcomeOf } from '../../../lib/csi/status.js'
 import { PlugstreamError, type ErrorDetails } from '../../../lib/errors.js'
 import { inUse } from '../../support/in-use.js'
-import { listeners } from '../volume/support.js'
+import { listeners, wallClockSet } from '../volume/support.js'
 
 /** An attempt that answers when the test says so. */
 class Attempt {
@@ -247,6 +247,18 @@ describe('withRetries', () => {
       expect((await call.failure()).code).to.equal('ERR_TIMEOUT')
     })
   })
+
+  for (const [how, byMs] of Object.entries({ forward: 3_600_000, back: -3_600_000 }))
+    it(`has the time it has, also where the clock is set ${how} meanwhile`, async () => {
+      const call = begin({ pick: () => 'a' }, { timeoutMs: 60_000, attemptMs: 60_000 })
+      const first = await call.next()
+      using _set = wallClockSet(byMs)
+      first.fail(lost())
+      const second = await call.next()
+      expect(second.timeoutMs).to.be.within(1_000, 60_000)
+      second.succeed('done')
+      expect(await call.result).to.equal('done')
+    })
 
   describe('where nothing will be there any more', () => {
     const longPause = { UNAVAILABLE: { minDelayMs: 60_000, maxDelayMs: 60_000, retries: 9 } }

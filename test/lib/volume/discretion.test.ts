@@ -15,6 +15,9 @@ const client = (text: string): CsiClient =>
           details: { rpc: 'NodeUnpublishVolume', grpcDetails: text, attempts: 2, outcome: 'final' },
         }),
       ),
+    allSnapshots: async function* () {
+      throw new PlugstreamError('ERR_CSI_RPC', await Promise.resolve(`ListSnapshots failed: ${text}`))
+    },
     nodeGetInfo: () => Promise.resolve({ nodeId: text }),
     allVolumes: async function* () {
       yield await Promise.resolve(text)
@@ -38,6 +41,36 @@ describe('discretion', () => {
       attempts: 2,
       outcome: 'final',
     })
+  })
+
+  const key = '-----BEGIN KEY-----\nq2"w\\e\n-----END KEY-----\n'
+  for (const [how, told] of Object.entries({
+    'without the line break at its end': key.trim(),
+    'on one line': '-----BEGIN KEY----- q2"w\\e -----END KEY-----',
+    'quoted, as JSON and Go do': `{"key":${JSON.stringify(key)}}`,
+    'encoded, as in an address': `https://me:${encodeURIComponent(key.trim())}@host`,
+    'cut in its midst': '-----BEGIN KEY----- q2"w\\e…',
+  }))
+    it(`knows a secret also ${how}`, async () => {
+      const discretion = new Discretion()
+      discretion.gives('disk', { key })
+      const plugin = discretion.client('disk', client(told))
+      const failure = await failureOf(plugin.nodeUnpublishVolume({ volumeId: 'v', targetPath: '/' }))
+      expect(failure.message)
+        .to.include('***')
+        .and.not.match(/KEY|q2/)
+      expect(failure.details['grpcDetails'])
+        .to.include('***')
+        .and.not.match(/KEY|q2/)
+    })
+
+  it('keeps them out of the failures of lists, too', async () => {
+    const discretion = new Discretion()
+    discretion.gives('disk', { password: 'swordfish' })
+    const list = async (): Promise<void> => {
+      for await (const _ of discretion.client('disk', client('no swordfish')).allSnapshots()) expect.fail('it has some')
+    }
+    expect((await failureOf(list())).message).to.equal('ListSnapshots failed: no ***')
   })
 
   it('knows what each plugin was given, and leaves what shows nothing of it as it is', async () => {

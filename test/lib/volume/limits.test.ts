@@ -4,7 +4,7 @@ import { Unfinished } from '../../../lib/unfinished.js'
 import { limited, type Limits } from '../../../lib/volume/limits.js'
 import type { VolumeCallOptions } from '../../../lib/volume/volume.js'
 import { gate } from '../../fakes/fake-store.js'
-import { Clock, failureOf, listeners, refused, settled } from './support.js'
+import { Clock, failureOf, listeners, refused, settled, wallClockSet } from './support.js'
 
 /** Work within limits, and what ends it from the outside. */
 function bounded(options: VolumeCallOptions & { timeoutMs: number } = { timeoutMs: 60_000 }) {
@@ -76,6 +76,19 @@ describe('limits', () => {
     expect(failure.retryable).to.equal(true)
     expect(failure.cause).to.have.property('name', 'TimeoutError')
   })
+
+  for (const [how, byMs] of Object.entries({ forward: 3_600_000, back: -3_600_000 }))
+    it(`leave a call the time it has, also where the clock is set ${how} meanwhile`, async () => {
+      const { closing, run } = bounded({ timeoutMs: 60_000 })
+      const { work, limits } = endless()
+      const failing = failureOf(run(work), 'ERR_CLOSED')
+      {
+        using _set = wallClockSet(byMs)
+        expect(limits().call.timeoutMs).to.be.within(1_000, 60_000 + volumeCallMarginMs)
+      }
+      closing.abort()
+      await failing
+    })
 
   it('say what is being done as it is when time runs out', async () => {
     using clock = new Clock()

@@ -33,10 +33,20 @@ export async function settled(): Promise<void> {
   for (let turns = 0; turns < 10; turns++) await turn()
 }
 
+/** The clock on the wall is set to another time, until this is disposed of. */
+export function wallClockSet(byMs: number): Disposable {
+  const wall = Date.now
+  const set = mock.method(Date, 'now', () => wall() + byMs)
+  return { [Symbol.dispose]: () => set.mock.restore() }
+}
+
 /** Time that passes when it is told to. */
 export class Clock implements Disposable {
+  readonly #elapsed
+
   constructor() {
     mock.timers.enable({ apis: ['setTimeout', 'Date'] })
+    this.#elapsed = mock.method(performance, 'now', () => Date.now())
   }
 
   async pass(ms: number): Promise<void> {
@@ -46,6 +56,7 @@ export class Clock implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    this.#elapsed.mock.restore()
     mock.timers.reset()
   }
 }

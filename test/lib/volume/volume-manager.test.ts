@@ -202,6 +202,20 @@ describe('the volume manager', () => {
     await host.close()
   })
 
+  it('removes the directories of an alloc whose mount could not even be put on record', async () => {
+    const plugin = new FakePlugin()
+    const removed: string[] = []
+    const { files, store } = fakePorts(plugin, new Map())
+    const removeIfEmpty = (path: string): void => void removed.push(path)
+    const save = (): Promise<never> => Promise.reject(new PlugstreamError('ERR_STORE_WRITE', 'the disk is full'))
+    const over = { files: { ...files, removeIfEmpty }, store: { ...store, save } }
+    const host = await fakeHost(plugin, new Map(), over)
+    expect((await failureOf(host.manager.mount(request()))).code).to.equal('ERR_STORE_WRITE')
+    const alloc = `${hostRoot}/per-alloc/a`
+    expect(removed).to.deep.equal([`${alloc}/default/v1`, `${alloc}/default`, alloc])
+    await host.close()
+  })
+
   for (const rpc of ['ControllerPublishVolume', 'NodeStageVolume', 'NodePublishVolume'])
     it(`tells that the node is full where ${rpc} says so, when it is mounted and when it is settled`, async () => {
       const plugin = new FakePlugin()
